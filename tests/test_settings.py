@@ -30,6 +30,9 @@ VALUES = {
     "chat_api_key_file": "/k",
     "chat_api_key_variable": "CHAT_KEY",
     "chat_timeout": "5",
+    "short_term_profile": "ballerina",
+    "short_term_overflow": "trim",
+    "short_term_max_tokens": "8000",
     "token_file": "/t",
     "insecure": "true",
     "log_format": "json",
@@ -63,6 +66,8 @@ NEEDED = {
     "chat_model": ("chat_url",),
     "chat_api_key_file": ("chat_url", "chat_model"),
     "chat_api_key_variable": ("chat_url", "chat_model"),
+    "short_term_overflow": ("short_term_profile",),
+    "short_term_max_tokens": ("short_term_profile",),
 }
 """Settings that others need beside them."""
 TOGETHER = {name: value for name, value in VALUES.items() if not name.endswith("_key_variable")}

@@ -31,6 +31,7 @@ from remora_server.domain.models import ServedModels
 from remora_server.domain.reading import ConversationReader
 from remora_server.domain.recollection import Recollection
 from remora_server.domain.search import Embedder, EmbeddingQueue, EmbeddingQueues, Lane, Portion
+from remora_server.domain.short_term import ShortTermPolicy
 from remora_server.domain.status import ProcessStatus
 from remora_server.domain.store import Store
 from remora_server.domain.summarizing import Summarizing, WindowReader
@@ -155,7 +156,15 @@ def _start(settings: Settings, closing: ExitStack) -> None:
     behind: list[Failing] = [overflow, receipts, *indexers, *([chat] if chat else [])]
     failures = partial(_failures, store, [server, *probes], behind)
     process = partial(_as_it_is_now, _started(), failures)
-    handlers = _handlers(store, embedders, tokens, receipts, window_failure=overflow.failure_of, process=process)
+    handlers = _handlers(
+        store,
+        embedders,
+        tokens,
+        receipts,
+        default_policy=settings.short_term,
+        window_failure=overflow.failure_of,
+        process=process,
+    )
     for probe in probes:
         probe.show(_metrics(server, store, process, probe.is_ready))  # before the first call: who is ready is measured
     server.start(
@@ -346,6 +355,7 @@ def _handlers(
     tokens: NativeTokenCounter,
     receipts: ReceiptBook,
     *,
+    default_policy: ShortTermPolicy | None = None,
     window_failure: Callable[[str, str], str] = lambda _tenant_id, _conversation_id: "",
     process: Callable[[], ProcessStatus] | None = None,
 ) -> list[object]:
@@ -358,8 +368,8 @@ def _handlers(
     summarizing = Summarizing(_window_reader(store, tokens), store.windows, tokens)
     reader = ConversationReader(store.conversations, store.messages, recollection, wire.listed)
     return [
-        ConversationHandlers(store.conversations, page_tokens),
-        MessageHandlers(store.messages, store.users, page_tokens),
+        ConversationHandlers(store.conversations, page_tokens, default_policy),
+        MessageHandlers(store.messages, store.users, page_tokens, default_policy),
         StepHandlers(store.steps, page_tokens),
         TimelineEventHandlers(store.timeline_events, page_tokens),
         HistoryEntryHandlers(store.history_entries, store.entry_steps, store.timeline_events, page_tokens),

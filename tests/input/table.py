@@ -757,6 +757,11 @@ COMBINED: Mapping[str, list[tuple[str | None, Json]]] = {
         ("conversation.short_term.overflow", _created({"max_tokens": 1})),
         (None, _created({"max_tokens": 7, "trim": {"keep_tokens": 7}})),
         ("conversation.short_term.trim.keep_tokens", _created({"max_tokens": 7, "trim": {"keep_tokens": 8}})),
+        (None, {"conversation": {"without_short_term": True}}),
+        (
+            "conversation.short_term",
+            {"conversation": {"short_term": {"max_tokens": 7, "trim": {}}, "without_short_term": True}},
+        ),
     ],
     "UpdateWorkflowStepRequest": [("step.status", {"step": {"id": "s"}, "update_mask": {"paths": ["status"]}})],
     **{

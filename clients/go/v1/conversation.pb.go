@@ -51,10 +51,15 @@ type Conversation struct {
 	CreateTime *timestamppb.Timestamp `protobuf:"bytes,13,opt,name=create_time,json=createTime,proto3" json:"create_time,omitempty"`
 	// Output only. When it, or its messages, last changed.
 	UpdateTime *timestamppb.Timestamp `protobuf:"bytes,14,opt,name=update_time,json=updateTime,proto3" json:"update_time,omitempty"`
-	// How large its window may grow. Unset: the window is all of its messages.
-	ShortTerm     *ShortTermPolicy `protobuf:"bytes,15,opt,name=short_term,json=shortTerm,proto3" json:"short_term,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	// How large its window may grow. Unset: the window is all of its messages. If it is unset where the conversation is
+	// created, it becomes the server's default policy, which is none unless the server's settings say otherwise, and which
+	// then stays as it is whatever the settings say later.
+	ShortTerm *ShortTermPolicy `protobuf:"bytes,15,opt,name=short_term,json=shortTerm,proto3" json:"short_term,omitempty"`
+	// Input only. Whether a conversation that is created has no short-term policy, also where the server has a default
+	// one. `short_term` must be unset then.
+	WithoutShortTerm bool `protobuf:"varint,16,opt,name=without_short_term,json=withoutShortTerm,proto3" json:"without_short_term,omitempty"`
+	unknownFields    protoimpl.UnknownFields
+	sizeCache        protoimpl.SizeCache
 }
 
 func (x *Conversation) Reset() {
@@ -185,11 +190,18 @@ func (x *Conversation) GetShortTerm() *ShortTermPolicy {
 	return nil
 }
 
+func (x *Conversation) GetWithoutShortTerm() bool {
+	if x != nil {
+		return x.WithoutShortTerm
+	}
+	return false
+}
+
 var File_remora_v1_conversation_proto protoreflect.FileDescriptor
 
 const file_remora_v1_conversation_proto_rawDesc = "" +
 	"\n" +
-	"\x1cremora/v1/conversation.proto\x12\tremora.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x16remora/v1/scalar.proto\x1a\x1aremora/v1/short_term.proto\"\x8e\x05\n" +
+	"\x1cremora/v1/conversation.proto\x12\tremora.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x16remora/v1/scalar.proto\x1a\x1aremora/v1/short_term.proto\"\xbc\x05\n" +
 	"\fConversation\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x17\n" +
 	"\auser_id\x18\x02 \x01(\tR\x06userId\x12\x1f\n" +
@@ -210,7 +222,8 @@ const file_remora_v1_conversation_proto_rawDesc = "" +
 	"\vupdate_time\x18\x0e \x01(\v2\x1a.google.protobuf.TimestampR\n" +
 	"updateTime\x129\n" +
 	"\n" +
-	"short_term\x18\x0f \x01(\v2\x1a.remora.v1.ShortTermPolicyR\tshortTerm\x1aP\n" +
+	"short_term\x18\x0f \x01(\v2\x1a.remora.v1.ShortTermPolicyR\tshortTerm\x12,\n" +
+	"\x12without_short_term\x18\x10 \x01(\bR\x10withoutShortTerm\x1aP\n" +
 	"\x0fAttributesEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12'\n" +
 	"\x05value\x18\x02 \x01(\v2\x11.remora.v1.ScalarR\x05value:\x028\x01B\x10\n" +

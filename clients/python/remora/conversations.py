@@ -25,7 +25,8 @@ class ConversationFields(TypedDict, total=False):
         attributes: Typed values beside the metadata.
         storage_limit: How many messages are kept, from 1 to 1,000,000; None: all.
         short_term: How large its window may grow: `Trim(8_000)`, `DeleteOldest(8_000)`, `Flush(8_000)` or
-            `Summarize(8_000)`; None: the window is all of its messages.
+            `Summarize(8_000)`; None: the window is all of its messages. Where nothing is said, a new conversation gets
+            the server's default policy, which is none unless the server's settings say otherwise.
     """
 
     resource_id: Annotated[str, Name(512)]
@@ -126,4 +127,5 @@ def to_proto(conversation_id: str, user_id: str, fields: ConversationFields) -> 
         attributes=attributes_to_proto(fields.get("attributes", {})),
         storage_limit=fields.get("storage_limit"),
         short_term=short_term.to_proto() if short_term else None,
+        without_short_term="short_term" in fields and short_term is None,
     )

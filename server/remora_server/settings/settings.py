@@ -18,7 +18,8 @@ from msgspec.structs import replace
 
 from remora.address import ENDPOINT_VARIABLE, default_endpoint
 from remora_server import failpoints, logs
-from remora_server.settings import chat, embedding, spelling
+from remora_server.domain.short_term import ShortTermPolicy
+from remora_server.settings import chat, embedding, short_term, spelling
 from remora_server.settings.chat import ChatSettings
 from remora_server.settings.embedding import ChoiceError, Declared, EndpointSettings, ModelChoice, OwnModel
 from remora_server.settings.memory import memory_bytes
@@ -52,7 +53,8 @@ class SettingsError(Exception):
 class Settings(Struct, frozen=True):
     """All settings. Sizes in bytes, times in seconds; `data` is None where all is kept in memory.
 
-    `models` is what those of embedding come to, `chat` those of the chat model.
+    `models` is what those of embedding come to, `chat` those of the chat model, `short_term` those of the policy of new
+    conversations.
     """
 
     listen: tuple[str, ...]
@@ -73,6 +75,9 @@ class Settings(Struct, frozen=True):
     chat_api_key_file: Path | None
     chat_api_key_variable: str | None
     chat_timeout: float
+    short_term_profile: str
+    short_term_overflow: str | None
+    short_term_max_tokens: int | None
     token_file: Path | None
     insecure: bool
     log_format: str
@@ -97,6 +102,7 @@ class Settings(Struct, frozen=True):
     shutdown_grace: float
     models: ModelChoice
     chat: ChatSettings | None
+    short_term: ShortTermPolicy | None
 
 
 class Key(Struct, frozen=True):
@@ -347,6 +353,28 @@ KEYS: tuple[Key, ...] = (
         placeholder="NAME",
     ),
     Key("chat_timeout", "how long one request to chat_url may take", _positive_seconds, 60.0, placeholder=SECONDS),
+    _choice(
+        "short_term_profile",
+        "the short-term policy of conversations that are created without one; ballerina: a summary takes the place of "
+        "all but the newest 2 messages when there are more than 100,000 tokens",
+        short_term.PROFILES,
+        short_term.NONE,
+    ),
+    Key(
+        "short_term_overflow",
+        "what happens instead to a window that is too large: trim leaves 500 tokens, delete_oldest takes one message "
+        "after the other, flush half of the tokens, earlier",
+        _one_of(*short_term.OVERFLOWS),
+        choices=short_term.OVERFLOWS,
+        default_in_words="summarize, with a profile",
+    ),
+    Key(
+        "short_term_max_tokens",
+        "how many tokens a window may have by the profile's policy",
+        _whole(1, 100_000_000),
+        placeholder="COUNT",
+        default_in_words="the profile's",
+    ),
     Key(
         "token_file",
         "the file of bearer tokens, one `TOKEN TENANT` per line; without it no token is required",
@@ -431,9 +459,10 @@ def load(flags: Mapping[str, object], environment: Mapping[str, str], config: st
         values["vector_bytes"] = _share_of_memory(MOST_VECTOR_BYTES)
     try:
         models, chat_model = _models(values, environment), chat.choose(values, environment)
+        policy = short_term.choose(values)
     except ChoiceError as error:
         raise SettingsError(f"{origins[error.setting]}: {error.setting} {error}") from error
-    return Loaded(Settings(**values, models=models, chat=chat_model), origins)
+    return Loaded(Settings(**values, models=models, chat=chat_model, short_term=policy), origins)
 
 
 def _search_bytes(recall_bytes: int) -> int:

@@ -62,6 +62,7 @@ class Conversation(_message.Message):
     CREATE_TIME_FIELD_NUMBER: _builtins.int
     UPDATE_TIME_FIELD_NUMBER: _builtins.int
     SHORT_TERM_FIELD_NUMBER: _builtins.int
+    WITHOUT_SHORT_TERM_FIELD_NUMBER: _builtins.int
     id: _builtins.str
     """Unique in its tenant, 1 to 512 bytes. Empty in CreateConversation: the server makes a UUIDv7."""
     user_id: _builtins.str
@@ -82,6 +83,10 @@ class Conversation(_message.Message):
     """Output only. The sequence of the newest message ever appended; 0 if there was none."""
     message_count: _builtins.int
     """Output only. How many messages it holds, of all users."""
+    without_short_term: _builtins.bool
+    """Input only. Whether a conversation that is created has no short-term policy, also where the server has a default
+    one. `short_term` must be unset then.
+    """
     @_builtins.property
     def attributes(self) -> _containers.MessageMap[_builtins.str, _scalar_pb2.Scalar]:
         """Typed values beside the metadata, at most 64, keys of 1 to 256 bytes."""
@@ -96,7 +101,10 @@ class Conversation(_message.Message):
 
     @_builtins.property
     def short_term(self) -> _short_term_pb2.ShortTermPolicy:
-        """How large its window may grow. Unset: the window is all of its messages."""
+        """How large its window may grow. Unset: the window is all of its messages. If it is unset where the conversation is
+        created, it becomes the server's default policy, which is none unless the server's settings say otherwise, and which
+        then stays as it is whatever the settings say later.
+        """
 
     def __init__(
         self,
@@ -115,10 +123,11 @@ class Conversation(_message.Message):
         create_time: _timestamp_pb2.Timestamp | None = ...,
         update_time: _timestamp_pb2.Timestamp | None = ...,
         short_term: _short_term_pb2.ShortTermPolicy | None = ...,
+        without_short_term: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_storage_limit", b"_storage_limit", "create_time", b"create_time", "short_term", b"short_term", "storage_limit", b"storage_limit", "update_time", b"update_time"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_storage_limit", b"_storage_limit", "attributes", b"attributes", "create_time", b"create_time", "id", b"id", "last_sequence", b"last_sequence", "message_count", b"message_count", "metadata", b"metadata", "resource_id", b"resource_id", "revision", b"revision", "short_term", b"short_term", "storage_limit", b"storage_limit", "title", b"title", "uid", b"uid", "update_time", b"update_time", "user_id", b"user_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_storage_limit", b"_storage_limit", "attributes", b"attributes", "create_time", b"create_time", "id", b"id", "last_sequence", b"last_sequence", "message_count", b"message_count", "metadata", b"metadata", "resource_id", b"resource_id", "revision", b"revision", "short_term", b"short_term", "storage_limit", b"storage_limit", "title", b"title", "uid", b"uid", "update_time", b"update_time", "user_id", b"user_id", "without_short_term", b"without_short_term"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__storage_limit: _TypeAlias = _typing.Literal["storage_limit"]  # noqa: Y015
     _WhichOneofArgType__storage_limit: _TypeAlias = _typing.Literal["_storage_limit", b"_storage_limit"]  # noqa: Y015

@@ -14,6 +14,7 @@ from google.protobuf.descriptor import Descriptor
 from google.protobuf.message import Message as AnyMessage
 
 from remora.v1 import checkpoint_pb2, checkpoint_service_pb2
+from remora.v1 import conversation_pb2 as conversation
 from remora.v1 import conversation_service_pb2 as conversations
 from remora.v1 import history_service_pb2 as history
 from remora.v1 import memory_service_pb2 as memory
@@ -228,6 +229,11 @@ def _kept_within(policy: short_term.ShortTermPolicy) -> None:
         raise Violation("is more than max_tokens", "summarize.max_summary_tokens")
 
 
+def _one_policy(given: conversation.Conversation) -> None:
+    if given.without_short_term and given.HasField("short_term"):
+        raise Violation("must be unset where without_short_term is set", "short_term")
+
+
 def _filter_of_vectors(request: vectors.CountVectorsRequest | vectors.DeleteVectorsRequest) -> None:
     _filter_of_attributes(request, "filter", METADATA)
 
@@ -403,6 +409,7 @@ TOGETHER: Mapping[str, Rule] = {
     "remora.v1.SearchVectorsRequest": _finite_query,
     "remora.v1.ListMessagesRequest": _filter_of_messages,
     "remora.v1.ShortTermPolicy": _kept_within,
+    "remora.v1.Conversation": _one_policy,
     "remora.v1.CountVectorsRequest": _filter_of_vectors,
     "remora.v1.DeleteVectorsRequest": _filter_of_vectors,
     "remora.v1.StoreItem": _json_value,

@@ -17,6 +17,7 @@ from remora_server.domain.conversations import (
     position_of,
 )
 from remora_server.domain.replies import fitting
+from remora_server.domain.short_term import ShortTermPolicy
 from remora_server.rpc.calls import Call
 from remora_server.rpc.handlers import decode, encode
 from remora_server.rpc.handlers.page_tokens import PageTokens
@@ -35,11 +36,12 @@ class ConversationHandlers(Struct, frozen=True):
 
     conversations: ConversationStore
     page_tokens: PageTokens
+    default_policy: ShortTermPolicy | None = None
 
     @quick
     def create_conversation(self, call: Call, request: pb.CreateConversationRequest) -> pb.CreateConversationResponse:
         given = request.conversation
-        draft = wire.conversation_draft(given, given.id, given.user_id or DEFAULT_USER)
+        draft = decode.new_conversation(given, given.id, given.user_id or DEFAULT_USER, self.default_policy)
         outcome = self.conversations.create(call.write(request), draft)
         return pb.CreateConversationResponse(
             conversation_id=outcome.conversation_id,

@@ -10,8 +10,10 @@ from google.protobuf.message import Message as AnyMessage
 from google.protobuf.message import Message as ProtobufMessage
 from google.protobuf.timestamp_pb2 import Timestamp
 from msgspec import Struct
+from msgspec.structs import replace
 
 from remora.v1.checkpoint_pb2 import Version
+from remora.v1.conversation_pb2 import Conversation
 from remora.v1.filter_pb2 import Condition, Filter, Operator
 from remora.v1.history_entry_pb2 import EntryStep
 from remora.v1.memory_item_pb2 import MemoryItem
@@ -26,10 +28,12 @@ from remora.v1.workflow_pb2 import WorkflowRun, WorkflowStep
 from remora_server import wire
 from remora_server.domain import filters, memory_items
 from remora_server.domain.checkpoints import stored_version
+from remora_server.domain.conversations import ConversationDraft
 from remora_server.domain.costs import ToolCall
 from remora_server.domain.images import Image
 from remora_server.domain.messages import MessageDraft, MessageEmbedding
 from remora_server.domain.search import QueryVector
+from remora_server.domain.short_term import ShortTermPolicy
 from remora_server.domain.steps import StepDraft
 from remora_server.domain.times import Between
 from remora_server.domain.tokens import TokenCounter, TokenEncoding, encoding_named
@@ -61,6 +65,16 @@ OPERATORS = {
 def page_size(size: int) -> int:
     """How many a page may hold."""
     return min(size or DEFAULT_PAGE, MAX_PAGE)
+
+
+def new_conversation(
+    given: Conversation, conversation_id: str, user_id: str, default_policy: ShortTermPolicy | None
+) -> ConversationDraft:
+    """A conversation that is to be created, with the default policy unless it names one, or none."""
+    draft = wire.conversation_draft(given, conversation_id, user_id)
+    if draft.short_term is not None or given.without_short_term:
+        return draft
+    return replace(draft, short_term=default_policy)
 
 
 def optional_micros(message: AnyMessage, name: str) -> int | None:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from msgspec import Struct
 
 from remora.v1 import conversation_service_pb2 as pb
-from remora_server import wire
 from remora_server.domain.calls import DEFAULT_USER
 from remora_server.domain.conversations import ConversationDraft
 from remora_server.domain.messages import Append, Edit, Keep, MessageQuery, MessageStore, Remove, Replace, View
+from remora_server.domain.short_term import ShortTermPolicy
 from remora_server.domain.users import UserStore
 from remora_server.rpc.calls import Call
 from remora_server.rpc.handlers import decode, encode
@@ -22,11 +22,12 @@ class MessageHandlers(Struct, frozen=True):
     messages: MessageStore
     users: UserStore
     page_tokens: PageTokens
+    default_policy: ShortTermPolicy | None = None
 
     @quick
     def append_messages(self, call: Call, request: pb.AppendMessagesRequest) -> pb.AppendMessagesResponse:
         write = call.write(request)
-        create = _conversation_to_create(request)
+        create = _conversation_to_create(request, self.default_policy)
         drafts = [decode.message(message) for message in request.messages]
         outcome = self.messages.append(write, request.conversation_id, request.user_id, drafts, create)
         reply = pb.AppendMessagesResponse(
@@ -74,12 +75,14 @@ class MessageHandlers(Struct, frozen=True):
         return reply
 
 
-def _conversation_to_create(request: pb.AppendMessagesRequest) -> ConversationDraft | None:
+def _conversation_to_create(
+    request: pb.AppendMessagesRequest, default_policy: ShortTermPolicy | None
+) -> ConversationDraft | None:
     if not request.HasField("create_if_missing"):
         return None
     given = request.create_if_missing
     owner = given.user_id or request.user_id or DEFAULT_USER
-    return wire.conversation_draft(given, request.conversation_id, owner)
+    return decode.new_conversation(given, request.conversation_id, owner, default_policy)
 
 
 def _query(request: pb.ListMessagesRequest, boundary: int | None) -> MessageQuery:

@@ -60,7 +60,10 @@ export interface ConversationFields extends Pick<
   Fields<typeof ConversationSchema, never>,
   "resourceId" | "title" | "metadata" | "attributes" | "storageLimit"
 > {
-  /** How large its window may grow, such as `{ type: "summarize", maxTokens: 8_000 }`; null: it is all of its messages. */
+  /**
+   * How large its window may grow, such as `{ type: "summarize", maxTokens: 8_000 }`; null: it is all of its messages.
+   * Where nothing is said, a new conversation gets the server's default policy, which is none unless its settings say so.
+   */
   shortTerm?: ShortTerm | null | undefined;
 }
 
@@ -253,5 +256,9 @@ export class Conversation {
 }
 
 function toProto({ shortTerm, ...fields }: ConversationFields): MessageInitShape<typeof ConversationSchema> {
-  return { ...fields, ...(shortTerm && { shortTerm: shortTermToProto(shortTerm) }) };
+  return {
+    ...fields,
+    ...(shortTerm && { shortTerm: shortTermToProto(shortTerm) }),
+    withoutShortTerm: shortTerm === null,
+  };
 }

@@ -276,6 +276,22 @@ describe("a read", () => {
   });
 });
 
+describe("a conversation that is created", () => {
+  for (const [shortTerm, withoutShortTerm] of [
+    [undefined, false],
+    [null, true],
+    [{ type: "trim" } as const, false],
+  ] as const) {
+    test(`with the policy ${shortTerm && shortTerm.type} ${withoutShortTerm ? "wants" : "does not ask for"} none`, async () => {
+      await remora.conversation("c", { shortTerm }).append({ role: "user", text: "hello" });
+
+      const created = server.requests(AppendMessagesRequestSchema)[0]?.createIfMissing;
+      assert.equal(created?.withoutShortTerm, withoutShortTerm);
+      assert.equal(created.shortTerm?.overflow.case, shortTerm?.type);
+    });
+  }
+});
+
 describe("what identifies the caller", () => {
   test("travels with a call", async () => {
     const client = connect({ token: "secret", tenant: "acme", agentId: "planner", runId: "r1" });

@@ -16,7 +16,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file remora/v1/conversation.proto.
  */
 export const file_remora_v1_conversation: GenFile = /*@__PURE__*/
-  fileDesc("ChxyZW1vcmEvdjEvY29udmVyc2F0aW9uLnByb3RvEglyZW1vcmEudjEi8QMKDENvbnZlcnNhdGlvbhIKCgJpZBgBIAEoCRIPCgd1c2VyX2lkGAIgASgJEhMKC3Jlc291cmNlX2lkGAMgASgJEg0KBXRpdGxlGAQgASgJEhAKCG1ldGFkYXRhGAUgASgMEjsKCmF0dHJpYnV0ZXMYBiADKAsyJy5yZW1vcmEudjEuQ29udmVyc2F0aW9uLkF0dHJpYnV0ZXNFbnRyeRIaCg1zdG9yYWdlX2xpbWl0GAcgASgFSACIAQESCwoDdWlkGAggASgEEhAKCHJldmlzaW9uGAkgASgEEhUKDWxhc3Rfc2VxdWVuY2UYCyABKAQSFQoNbWVzc2FnZV9jb3VudBgMIAEoAxIvCgtjcmVhdGVfdGltZRgNIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLwoLdXBkYXRlX3RpbWUYDiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEi4KCnNob3J0X3Rlcm0YDyABKAsyGi5yZW1vcmEudjEuU2hvcnRUZXJtUG9saWN5GkQKD0F0dHJpYnV0ZXNFbnRyeRILCgNrZXkYASABKAkSIAoFdmFsdWUYAiABKAsyES5yZW1vcmEudjEuU2NhbGFyOgI4AUIQCg5fc3RvcmFnZV9saW1pdGIGcHJvdG8z", [file_google_protobuf_timestamp, file_remora_v1_scalar, file_remora_v1_short_term]);
+  fileDesc("ChxyZW1vcmEvdjEvY29udmVyc2F0aW9uLnByb3RvEglyZW1vcmEudjEijQQKDENvbnZlcnNhdGlvbhIKCgJpZBgBIAEoCRIPCgd1c2VyX2lkGAIgASgJEhMKC3Jlc291cmNlX2lkGAMgASgJEg0KBXRpdGxlGAQgASgJEhAKCG1ldGFkYXRhGAUgASgMEjsKCmF0dHJpYnV0ZXMYBiADKAsyJy5yZW1vcmEudjEuQ29udmVyc2F0aW9uLkF0dHJpYnV0ZXNFbnRyeRIaCg1zdG9yYWdlX2xpbWl0GAcgASgFSACIAQESCwoDdWlkGAggASgEEhAKCHJldmlzaW9uGAkgASgEEhUKDWxhc3Rfc2VxdWVuY2UYCyABKAQSFQoNbWVzc2FnZV9jb3VudBgMIAEoAxIvCgtjcmVhdGVfdGltZRgNIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLwoLdXBkYXRlX3RpbWUYDiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEi4KCnNob3J0X3Rlcm0YDyABKAsyGi5yZW1vcmEudjEuU2hvcnRUZXJtUG9saWN5EhoKEndpdGhvdXRfc2hvcnRfdGVybRgQIAEoCBpECg9BdHRyaWJ1dGVzRW50cnkSCwoDa2V5GAEgASgJEiAKBXZhbHVlGAIgASgLMhEucmVtb3JhLnYxLlNjYWxhcjoCOAFCEAoOX3N0b3JhZ2VfbGltaXRiBnByb3RvMw", [file_google_protobuf_timestamp, file_remora_v1_scalar, file_remora_v1_short_term]);
 
 /**
  * A sequence of messages, owned by a user.
@@ -116,11 +116,21 @@ export type Conversation = Message<"remora.v1.Conversation"> & {
   updateTime?: Timestamp | undefined;
 
   /**
-   * How large its window may grow. Unset: the window is all of its messages.
+   * How large its window may grow. Unset: the window is all of its messages. If it is unset where the conversation is
+   * created, it becomes the server's default policy, which is none unless the server's settings say otherwise, and which
+   * then stays as it is whatever the settings say later.
    *
    * @generated from field: remora.v1.ShortTermPolicy short_term = 15;
    */
   shortTerm?: ShortTermPolicy | undefined;
+
+  /**
+   * Input only. Whether a conversation that is created has no short-term policy, also where the server has a default
+   * one. `short_term` must be unset then.
+   *
+   * @generated from field: bool without_short_term = 16;
+   */
+  withoutShortTerm: boolean;
 };
 
 /**
