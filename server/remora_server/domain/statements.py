@@ -1,0 +1,270 @@
+"""What a speaker says to hold, clause by clause: without code, quotations, questions, hypotheses and reported speech.
+
+Nothing here knows what a fact is. In doubt a sentence is left out. All patterns that see the whole text take linear
+time; the others see one sentence of at most `LONGEST` characters.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from msgspec import Struct
+
+LONGEST = 500
+"""Characters of a sentence. What is longer is no plain statement, or not a sentence at all."""
+HIDDEN = "\ufffc"
+"""Stands for each character of code and quotations (the object replacement character)."""
+
+
+class Statement(Struct, frozen=True):
+    """A sentence as it was said, and its clauses, contractions written out and openings such "
+    "as "by the way" cut off."""
+
+    sentence: str
+    clauses: tuple[str, ...]
+
+
+def statements(text: str) -> Iterator[Statement]:
+    """The sentences that state something, in their order."""
+    visible = _hide(text)
+    quoting = False
+    for start, end in _paragraphs(visible):
+        open_colon = False
+        for first, last in _sentences(visible, start, end):
+            if quoting or last - first > LONGEST:
+                continue
+            said = " ".join(visible[first:last].split())
+            open_colon = said.endswith(":") and not _ABOUT_ME.search(said)
+            quoting = open_colon or bool(_STAGED.search(said)) or _hands_over(said)
+            clauses = () if quoting else _clauses(said)
+            if clauses:
+                yield Statement(text[first:last], clauses)
+        quoting = open_colon
+
+
+# What is no speech of the speaker's own.
+
+_FENCE = re.compile(r"[ ]{0,3}(?:```[^`\n]*|~~~[^\n]*)\n?\Z")
+_ASIDE = re.compile(r" {4}|\t|\s{0,3}>|\s{0,3}\|")
+_CODE = re.compile(r"`[^`]*`")
+_QUOTED = re.compile(r"“[^”]*+(?:”|\Z)|«[^»]*+(?:»|\Z)|„[^“”]*+(?:[“”]|\Z)")
+_PARAGRAPH = re.compile(r"\n[ \t]*\n")
+_SINGLE_OPENS = re.compile(r"(?<!\w)'(?=\w)")
+_SINGLE_CLOSES = re.compile(r"(?<=[\w.!?,])'(?!\w)")
+
+
+def _hide(text: str) -> str:
+    """A text of the same length without code and quotations."""
+    lines = "".join(_hidden_lines(text.splitlines(keepends=True)))
+    parts = []
+    end = 0
+    for found in _PARAGRAPH.finditer(lines):
+        parts += [_hide_quotations(lines[end : found.start()]), found.group()]
+        end = found.end()
+    return "".join([*parts, _hide_quotations(lines[end:])])
+
+
+def _hidden_lines(lines: list[str]) -> Iterator[str]:
+    fenced = False
+    for line in lines:
+        fence = _FENCE.match(line) is not None
+        yield "\n" * len(line) if fence or fenced or _ASIDE.match(line) else line
+        fenced ^= fence
+
+
+def _hide_quotations(paragraph: str) -> str:
+    """An odd quotation mark quotes all that follows it."""
+    for pattern in (_CODE, _QUOTED):
+        paragraph = pattern.sub(lambda found: HIDDEN * len(found.group()), paragraph)
+    parts = paragraph.split('"')
+    if len(parts) % 2 == 0:
+        parts = [parts[0], '"'.join(parts[1:])]
+    quoted = [HIDDEN * len(part) if number % 2 else part for number, part in enumerate(parts)]
+    return _hide_single_quoted(HIDDEN.join(quoted))
+
+
+def _hide_single_quoted(paragraph: str) -> str:
+    paragraph = paragraph.replace("\u2018", "'").replace("\u2019", "'")
+    parts: list[str] = []
+    end = 0
+    while opening := _SINGLE_OPENS.search(paragraph, end):
+        closing = _SINGLE_CLOSES.search(paragraph, opening.end())
+        if closing is None:
+            break
+        parts += [paragraph[end : opening.start()], HIDDEN * (closing.end() - opening.start())]
+        end = closing.end()
+    return "".join([*parts, paragraph[end:]])
+
+
+# Sentences.
+
+_ENDING = re.compile(r"(?<![.!?\u2026])[.!?\u2026]++[)\]*_]*+(?=\s|\Z|\ufffc)|\n")
+_BULLET = re.compile(r"(?:[-*+\u2022]|\d{1,3}[.)])\s+")
+_ABBREVIATED = frozenset("dr mr mrs ms st prof sen rev gen col lt sgt fr mt ft vs approx e.g i.e jr sr no".split())
+_GOES_ON = re.compile(r"(?:,|\b(?:that|if|and|or|but|in|at|to|a|an|the|of|for|with|as|is|was|not|when|my|on|from))\Z")
+_TAIL = 24
+
+
+def _paragraphs(text: str) -> Iterator[tuple[int, int]]:
+    start = 0
+    for found in _PARAGRAPH.finditer(text):
+        yield start, found.start()
+        start = found.end()
+    yield start, len(text)
+
+
+def _sentences(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
+    """Where sentences begin and end; a line is one, unless it plainly goes on."""
+    for found in _ENDING.finditer(text, start, end):
+        if _within_sentence(text, found):
+            continue
+        yield from _trimmed(text, start, found.end())
+        start = found.end()
+    yield from _trimmed(text, start, end)
+
+
+def _within_sentence(text: str, found: re.Match[str]) -> bool:
+    before = text[max(0, found.start() - _TAIL) : found.start()]
+    if found.group() == "\n":
+        return _GOES_ON.search(before.rstrip(" ")) is not None
+    word = (before.split() or [""])[-1]
+    return found.group() == "." and (word.lower() in _ABBREVIATED or _is_initial(word))
+
+
+def _is_initial(word: str) -> bool:
+    return len(word) == 1 and word.isupper() and word != "I"
+
+
+def _trimmed(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
+    piece = text[start:end]
+    start += len(piece) - len(piece.lstrip())
+    bullet = _BULLET.match(text, start, end)
+    start = bullet.end() if bullet else start
+    end = start + len(text[start:end].rstrip())
+    if start < end:
+        yield start, end
+
+
+# What a sentence says only as a question, in another's name, or of another world.
+
+_ABOUT_ME = re.compile(
+    r"\b(?:about (?:me|myself|us)|my (?:details|profile|background|info|situation|preferences))\b", re.IGNORECASE
+)
+_STAGED = re.compile(
+    r"\b(?:pretend|imagine|suppose|supposing|role-?play|hypothetical|hypothetically|act as|picture this|let's say"
+    r"|write (?:a|an|me|the|this)|translate|proofread|rephrase|paraphrase|once upon a time)\b",
+    re.IGNORECASE,
+)
+_COLON = re.compile(r":\s+")
+_NOTE = re.compile(
+    r"(?:btw|fyi|note|ps|p\.s\.|update|correction|edit|context|for context|background|fun fact|quick note|reminder)\Z",
+    re.IGNORECASE,
+)
+_OWN = re.compile(r"(?:I|I'm|my|we|our)\b", re.IGNORECASE)
+_SAYING = (
+    r"(?:said|says|saying|told|tells|tell|thinks|think|thought|claims|claimed|believes|believed|wrote|writes|asked|asks"
+    r"|insists|insisted|assumes|assumed|reported|reports|mentioned|mentions|guessed|guesses|suggested|suggests|replied"
+    r"|answered|explained|heard|announced|quoted|joked|swears|swore|shouted|whispered|texted|suspects|suspected|read)"
+)
+_AS_I_SAID = re.compile(r"\b(?:as|like) I(?:'ve| have)? (?:\w+ )?(?:said|mentioned|told you)\b", re.IGNORECASE)
+_HARMLESS_IF = re.compile(
+    r"\bif (?:(?:that|it|this) (?:helps|matters|is relevant|makes a difference)|you (?:must know|wonder|are "
+    r"wondering|were wondering))\b",
+    re.IGNORECASE,
+)
+_UNREAL = re.compile(
+    rf"\b(?:if|unless|assume|assuming|wish|wished|wishing|as though|whether|according to|supposedly|allegedly"
+    rf"|apparently"
+    r"|kidding|joking|a joke|not true|untrue|a lie|lied|lie that|false|doubt|denied|deny|denies"
+    r"|(?:was|were|been|being|am|are) (?:told|said|rumou?red|supposed|mistaken for)"
+    r"|in (?:a|the|my|this|that|her|his|another) (?:\w+ )?(?:game|dream|dreams|story|novel|book|movie|film|play"
+    r"|fantasy|scenario"
+    r"|role|life|world|universe|song|poem|simulation)"
+    rf"|I(?:'ve| have)? (?:{_SAYING}|pretended)(?! in| at| a lot| books)"
+    rf"|(?:he|she|they|you|people|everyone|everybody|somebody|someone|who|it|(?:the|my|his|her|their|our|your) "
+    rf"[\w-]+(?: \w+)?)"
+    rf" (?:\w+ )?{_SAYING})\b",
+    re.IGNORECASE,
+)
+_NAMED_SAYING = re.compile(rf"(?<!\w)[A-Z][\w'-]+ (?:\w+ )?{_SAYING}\b(?! (?:in|at) )")
+_ASKING = re.compile(
+    r"(?:[,;]|\s-|\s[\u2013\u2014])\s*(?:so |and |but )?(?:what|where|which|who|how|why|when|can|could|do|does|did"
+    r"|is|are|should|would|will|any)\s+"
+    r"(?!I\b|not\b|n't)(?=\w)",
+    re.IGNORECASE,
+)
+
+
+def _hands_over(said: str) -> bool:
+    """Whether the rest is somebody's words or a text: "Anna: I live in Rome"."""
+    parts = _COLON.split(said, maxsplit=1)
+    if len(parts) == 1 or _NOTE.match(parts[0]) or _ABOUT_ME.search(parts[0]):
+        return False
+    return not _OWN.match(parts[0]) or bool(_OWN.match(parts[1]))
+
+
+def _stated(said: str) -> str:
+    """The part of a sentence that states; empty if none does."""
+    if said.rstrip(")]*_").endswith("?") or "?!" in said[-3:]:
+        asking = _ASKING.search(said)
+        said = said[: asking.start()] if asking and _OWN.match(said) else ""
+    checked = _HARMLESS_IF.sub("", _AS_I_SAID.sub("", said))
+    return "" if _UNREAL.search(checked) or _NAMED_SAYING.search(checked) else said
+
+
+# Clauses.
+
+_PLAIN = (
+    (re.compile(r"\bI'?m\b(?=\s)|\bim\b(?=\s)|(?<!\w)i'm\b"), "I am"),
+    (re.compile(r"\bI'?ve\b|\bive\b", re.IGNORECASE), "I have"),
+    (re.compile(r"\b(we|you|they)'re\b", re.IGNORECASE), r"\1 are"),
+    (re.compile(r"\b(we|you|they)'ve\b", re.IGNORECASE), r"\1 have"),
+    (re.compile(r"\b(I|we|you|they|he|she)'d\b", re.IGNORECASE), r"\1 would"),
+    (re.compile(r"\b(I|we|you|they|he|she|it)'ll\b", re.IGNORECASE), r"\1 will"),
+    (re.compile(r"\b(he|she|it|that|there|here|who|what)'s\b", re.IGNORECASE), r"\1 is"),
+    (re.compile(r"\b(ca|wo)n't\b", re.IGNORECASE), r"\1n not"),
+    (re.compile(r"\bcannot\b", re.IGNORECASE), "can not"),
+    (re.compile(r"n't\b"), " not"),
+    (re.compile(r"\b(do|does|did|is|was|have|has)nt\b", re.IGNORECASE), r"\1 not"),
+)
+_JOINS = r"(?:and|but|because|since|so|as|although|though|while|yet|plus)"
+_SPLIT = re.compile(
+    rf"\s*(?:[,;:()!.\u2013\u2014]|\s-+\s)\s*(?:{_JOINS}\s+)?(?=(?:I|my|we|our|he|she|it|they|you|his|her|their|your"
+    rf"|this|there|these)\b)"
+    rf"|\s+{_JOINS}\s+(?=(?:I|my|we|our|he|she|it|they|you)\b)",
+    re.IGNORECASE,
+)
+_OPENING = re.compile(
+    r"(?:hi|hello|hey|there|all|everyone|well|so|also|and|but|oh|ah|ok|okay|yes|yeah|yep|no|sure|thanks|actually"
+    r"|honestly|personally"
+    r"|currently|now|nowadays|today|recently|lately|meanwhile|anyway|besides|because|since|although|though|while|as"
+    r"|btw|fyi|ps|note"
+    r"|update|correction|edit|finally|right now|by the way|at the moment|these days|in fact|just so you know|for "
+    r"your information"
+    r"|for (?:context|the record|reference|background)|as you know|(?:please )?(?:note|remember|keep in mind)(?: "
+    r"that)?|good (?:morning|evening|afternoon)"
+    r"|you should know that|I should (?:mention|add|say) that|(?:as|like) I(?: have)? (?:said|mentioned|told "
+    r"you)(?: before| earlier| already)?"
+    r"|(?:do not|don't) forget(?: that)?|in general|unfortunately|luckily|fortunately|sadly|in (?:19|20)\d\d|since "
+    r"(?:19|20)\d\d"
+    r"|(?:last|this) (?:year|month|week|spring|summer|autumn|fall|winter)|(?:a|one|two|three|a few|\d+) (?:days?"
+    r"|weeks?|months?|years?) ago"
+    r"|to be (?:clear|honest)|about me|first of all|quick note|fun fact|context|background"
+    r"|reminder)(?![\w'])[\s,:;.!\u2013\u2014-]*",
+    re.IGNORECASE,
+)
+
+
+def _clauses(said: str) -> tuple[str, ...]:
+    stated = _stated(said)
+    for pattern, plain in _PLAIN:
+        stated = pattern.sub(plain, stated)
+    cut = map(_cut_opening, _SPLIT.split(stated))
+    return tuple(filter(None, (clause.strip(" .,;:!()*_\u2026") for clause in cut)))
+
+
+def _cut_opening(clause: str) -> str:
+    while found := _OPENING.match(clause):
+        clause = clause[found.end() :]
+    return clause

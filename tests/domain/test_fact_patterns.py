@@ -1,0 +1,294 @@
+"""Facts found by patterns: what is stated is found, what is not stated by the speaker never is, on any text."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterable
+from re._constants import MAX_REPEAT, MAXREPEAT, MIN_REPEAT, POSSESSIVE_REPEAT  # type: ignore[import-not-found]
+from re._parser import SubPattern  # type: ignore[import-not-found]
+from re._parser import parse as sre_parse
+from types import FrameType
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from remora_server.domain import fact_patterns, statements
+from remora_server.domain.fact_patterns import EXCLUSIVE, SHARED, FoundFact, facts_in, has_named
+from remora_server.domain.fact_words import PLURALS, RELATIONS
+
+
+def told(text: str) -> list[tuple[str, str, str]]:
+    return [(fact.subject, fact.predicate, fact.object) for fact in facts_in(text)]
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("My name is José.", "José"),
+        ("Hi, I'm Zoë and I need help.", "Zoë"),
+        ("my name is o'brien", ""),
+        ("My name's Siobhán O'Brien.", "Siobhán O'Brien"),
+        ("I'm called Pieter van der Berg.", "Pieter van der Berg"),
+        ("My name is Łukasz Żółć.", "Łukasz Żółć"),
+    ],
+)
+def test_names_of_all_languages_are_whole(text: str, name: str) -> None:
+    assert told(text) == ([("user", "is named", name)] if name else [])
+
+
+def test_a_place_ends_where_its_clause_does() -> None:
+    assert told("I live in Berlin with my wife.") == [("user", "lives in", "Berlin")]
+    assert told("I live in the Netherlands since 2019.") == [("user", "lives in", "Netherlands")]
+    assert told("We live in Portland, Oregon, near the river.") == [("user", "lives in", "Portland, Oregon")]
+
+
+def test_a_move_says_where_somebody_lives_now() -> None:
+    found = facts_in("I moved from Berlin to Munich last year.")
+
+    assert found == [
+        FoundFact("user", "lives in", "Munich", True, 0.9, "I moved from Berlin to Munich last year."),
+    ]
+
+
+def test_one_sentence_may_state_several_facts() -> None:
+    assert told("I live in Leeds and work as a nurse at St. Mary's Hospital.") == [
+        ("user", "lives in", "Leeds"),
+        ("user", "works at", "St. Mary's Hospital"),
+        ("user", "works as", "nurse"),
+    ]
+
+
+def test_lists_are_a_fact_for_each_part() -> None:
+    assert [each for *_, each in told("I love hiking, tennis and fish and chips.")] == [
+        "hiking",
+        "tennis",
+        "fish and chips",
+    ]
+
+
+def test_relatives_are_known_by_their_names_or_by_their_relation() -> None:
+    assert told("My sister Zoë lives in Rome.") == [("user", "has a sister named", "Zoë"), ("Zoë", "lives in", "Rome")]
+    assert told("My boss lives in Rome.") == [("user's boss", "lives in", "Rome")]
+
+
+def test_what_is_said_of_one_of_several_sisters_excludes_nothing() -> None:
+    [sister] = facts_in("My sister lives in Rome.")
+    [mother] = facts_in("My mother lives in Rome.")
+
+    assert not sister.exclusive
+    assert mother.exclusive
+
+
+def test_dates_are_as_said() -> None:
+    assert told("My birthday is on the 4th of May.") == [("user", "was born on", "4th of May")]
+    assert told("I was born on 4 May 1985 in Lisbon.") == [
+        ("user", "was born on", "4 May 1985"),
+        ("user", "was born in", "Lisbon"),
+    ]
+
+
+def test_what_precedes_a_question_is_stated() -> None:
+    assert told("I live in Berlin, can you recommend a restaurant?") == [("user", "lives in", "Berlin")]
+
+
+def test_the_sentence_is_given_as_it_was_said() -> None:
+    [fact] = facts_in('He said "no". Well,  I\u2019m vegan! Bye.')
+
+    assert fact.sentence == "Well,  I\u2019m vegan!"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "I don't live in Berlin.",
+        "I no longer live in Berlin.",
+        "I used to live in Berlin.",
+        "Not that I live in Berlin.",
+        "I live in Berlin no longer.",
+        "She said: I live in Paris. I work at Renault.",
+        "He told me he works at Renault.",
+        "My brother thinks I live in Paris.",
+        "I live in Paris, she said.",
+        "According to the letter, I live in Paris.",
+        "John: I live in Paris.",
+        "If I lived in Rome, I would work at Ferrari.",
+        "I would like to live in Rome and work at Ferrari.",
+        "I wish I lived in Rome.",
+        "I might move to Rome.",
+        "I'm moving to Rome next year.",
+        "Imagine the following. I live in Rome.",
+        "In my dream I live in Rome.",
+        "Do I live in Rome?",
+        "Should I say that I work at Renault?",
+        "I live in Rome, do I not?",
+        "```\nI live in Rome.\n```",
+        "`I live in Rome`",
+        "> I live in Rome.",
+        "“I live in Rome”",
+        "'I live in Rome' is a sentence.",
+        "Translate this:\nI live in Rome.",
+        "Translate this:\n\nI live in Rome.",
+        "I like it. I love you. I have a question. I work from home. I'm tired.",
+        "",
+    ],
+)
+def test_what_is_not_stated_is_no_fact(text: str) -> None:
+    assert told(text) == []
+
+
+STATED = st.sampled_from(
+    [
+        "I live in Lisbon",
+        "I work at Siemens",
+        "I work as a baker",
+        "my name is Ada",
+        "I like tennis",
+        "I am allergic to nuts",
+        "I speak Polish",
+        "my sister lives in Rome",
+        "I was born on 4 May 1985",
+        "I have two dogs",
+    ]
+)
+UNSTATED = st.sampled_from(
+    [
+        'She wrote "{}."',
+        "He said: {}.",
+        "“{}”, that is the title.",
+        "`{}`",
+        "> {}.",
+        "```\n{}\n```",
+        "It is not true that {}.",
+        "It's false that {}.",
+        "If {}, tell me.",
+        "I wish that {}.",
+        "Is it known that {}?",
+        "My boss says {}.",
+        "Pretend that {}.",
+        "I never said that {}.",
+        "I don't think {}.",
+        "Anna says, {}.",
+    ]
+)
+
+
+@given(STATED)
+def test_a_plain_statement_is_found(sentence: str) -> None:
+    assert told(f"{sentence}.")
+
+
+@given(UNSTATED, STATED)
+def test_nothing_of_a_quoted_denied_or_imagined_statement_is_found(template: str, sentence: str) -> None:
+    assert told(template.format(sentence)) == []
+
+
+WORDS = st.lists(
+    st.sampled_from(
+        "I my name is am live in work at and , . ? ! : ; \" ' “ ” ` ``` \n > Anna van 4 May not if said have a dog "
+        "named sister's".split(" ")
+    ),
+    max_size=60,
+).map(" ".join)
+
+
+@given(st.one_of(st.text(), WORDS))
+def test_any_text_is_read_and_facts_are_of_the_vocabulary(text: str) -> None:
+    for fact in facts_in(text):
+        known = EXCLUSIVE | SHARED | {has_named(each) for each in RELATIONS | set(PLURALS.values())}
+        assert fact.predicate in known
+        assert fact.subject
+        assert fact.object
+        assert fact.sentence in text
+        assert 0 < fact.confidence < 1
+
+
+HOSTILE = [
+    '"',
+    "'",
+    "'a",
+    "“",
+    "«",
+    "`",
+    "`a",
+    "```\n",
+    ".",
+    ".)",
+    "! ",
+    "\n",
+    " \n",
+    "a",
+    "I live in ",
+    "I live in A. ",
+    "my sister ",
+    "I, ",
+    "a: ",
+    "and I ",
+    "> ",
+    "- ",
+    "\t",
+    "I have a a a a, ",
+    "I'm ",
+    " ",
+]
+
+
+@pytest.mark.parametrize("part", HOSTILE)
+def test_a_mebibyte_of_anything_is_read(part: str) -> None:
+    facts_in(part * (2**20 // len(part)))
+
+
+def calls(text: str) -> int:
+    """How many functions are called, built-in ones among them, to find the facts of a text."""
+    count = 0
+
+    def profile(_frame: FrameType, event: str, _argument: object) -> None:
+        nonlocal count
+        count += event in ("call", "c_call")
+
+    before = sys.getprofile()
+    sys.setprofile(profile)
+    try:
+        facts_in(text)
+    finally:
+        sys.setprofile(before)
+    return count
+
+
+@pytest.mark.parametrize("part", HOSTILE)
+def test_twice_the_text_takes_at_most_about_twice_the_calls(part: str) -> None:
+    facts_in(part * 10)
+    once, twice = calls(part * 2_000), calls(part * 4_000)
+
+    assert twice <= 2.1 * once + 100
+
+
+def test_no_pattern_repeats_without_bound_what_it_repeats_without_bound() -> None:
+    patterns = [each for module in (fact_patterns, statements) for each in patterns_of(vars(module).values())]
+
+    assert len(patterns) > 50
+    assert [pattern.pattern for pattern in patterns if depth(sre_parse(pattern.pattern, pattern.flags)) > 1] == []
+
+
+def patterns_of(values: Iterable[object]) -> list[re.Pattern[str]]:
+    """The patterns among values, in tuples and in rules."""
+    found: list[re.Pattern[str]] = []
+    for value in values:
+        if isinstance(value, re.Pattern):
+            found.append(value)
+        elif isinstance(value, fact_patterns._Rule):
+            found.append(value.head)
+        elif isinstance(value, tuple):
+            found += patterns_of(value)
+    return found
+
+
+def depth(parsed: object) -> int:
+    """How many repetitions without a bound stand within each other at most."""
+    if isinstance(parsed, tuple) and parsed and parsed[0] in (MAX_REPEAT, MIN_REPEAT, POSSESSIVE_REPEAT):
+        _, most, repeated = parsed[1]
+        return (most is MAXREPEAT) + depth(repeated)
+    if isinstance(parsed, SubPattern):
+        parsed = parsed.data
+    return max(map(depth, parsed), default=0) if isinstance(parsed, tuple | list) else 0
