@@ -13,6 +13,8 @@ from msgspec import Struct
 
 LONGEST = 500
 """Characters of a sentence. What is longer is no plain statement, or not a sentence at all."""
+SHORTEST = 4
+"""Characters of the shortest statements, such as "I ski"."""
 HIDDEN = "\ufffc"
 """Stands for each character of code and quotations (the object replacement character)."""
 
@@ -32,7 +34,7 @@ def statements(text: str) -> Iterator[Statement]:
     for start, end in _paragraphs(visible):
         open_colon = False
         for first, last in _sentences(visible, start, end):
-            if quoting or last - first > LONGEST:
+            if quoting or not SHORTEST <= last - first <= LONGEST:
                 continue
             said = " ".join(visible[first:last].split())
             open_colon = said.endswith(":") and not _ABOUT_ME.search(said)
@@ -205,10 +207,12 @@ def _hands_over(said: str) -> bool:
 
 
 def _stated(said: str) -> str:
-    """The part of a sentence that states; empty if none does."""
+    """The part of a sentence that states; empty if none does. In capital letters only, names cannot be told."""
     if said.rstrip(")]*_").endswith("?") or "?!" in said[-3:]:
         asking = _ASKING.search(said)
         said = said[: asking.start()] if asking and _OWN.match(said) else ""
+    if said.isupper():
+        return ""
     checked = _HARMLESS_IF.sub("", _AS_I_SAID.sub("", said))
     return "" if _UNREAL.search(checked) or _NAMED_SAYING.search(checked) else said
 
@@ -229,29 +233,34 @@ _PLAIN = (
     (re.compile(r"\b(do|does|did|is|was|have|has)nt\b", re.IGNORECASE), r"\1 not"),
 )
 _JOINS = r"(?:and|but|because|since|so|as|although|though|while|yet|plus)"
+_TIME = r"(?:(?:now|today|currently|nowadays|recently|lately|later|then|also|these days) )?"
+_SPEAKERS = r"I|my|we|our|he|she|it|they|you|everyone|everybody"
 _SPLIT = re.compile(
-    rf"\s*(?:[,;:()!.\u2013\u2014]|\s-+\s)\s*(?:{_JOINS}\s+)?(?=(?:I|my|we|our|he|she|it|they|you|his|her|their|your"
-    rf"|this|there|these)\b)"
-    rf"|\s+{_JOINS}\s+(?=(?:I|my|we|our|he|she|it|they|you)\b)",
+    rf"\s*(?:[,;:()!.\u2013\u2014]|\s-+\s)\s*(?:{_JOINS} )?{_TIME}"
+    rf"(?=(?:{_SPEAKERS}|his|her|their|your|this|there|these|people|friends)\b)"
+    rf"|\s{_JOINS} {_TIME}(?=(?:{_SPEAKERS})\b)",
     re.IGNORECASE,
 )
+_GREETINGS = "(?:hi|hello|hey)(?: (?:there|all|everyone|everybody|again))?|good (?:morning|evening|afternoon)|thanks"
+_INTERJECTIONS = "well|so|oh|ah|ok|okay|yes|yeah|yep|no|sure|anyway|besides|btw|fyi|ps|by the way|in fact|in general"
+_STANCES = "actually|basically|honestly|personally|unfortunately|luckily|fortunately|sadly|to be (?:clear|honest)"
+_CONJUNCTIONS = "also|and|but|because|since|although|though|while|as(?! an? )|finally|first of all"
+_TIMES = (
+    r"currently|now|nowadays|today|recently|lately|meanwhile|right now|at the moment|these days"
+    r"|(?:in|since) (?:19|20)\d\d"
+    r"|(?:last|this) (?:year|month|week|spring|summer|autumn|fall|winter)"
+    r"|(?:a|one|two|three|a few|\d+) (?:days?|weeks?|months?|years?) ago"
+)
+_HEADINGS = "note|update|correction|edit|quick note|fun fact|context|background|reminder|about me"
+_REMINDERS = (
+    r"(?:please )?(?:note|remember|keep in mind)(?: that)?|do not forget(?: that)?|you should know that|as you know"
+    r"|just so you know|for (?:your information|context|the record|reference|background)"
+    r"|I should (?:mention|add|say) that"
+    r"|(?:as|like) I(?: have)? (?:said|mentioned|told you)(?: before| earlier| already)?"
+)
 _OPENING = re.compile(
-    r"(?:hi|hello|hey|there|all|everyone|well|so|also|and|but|oh|ah|ok|okay|yes|yeah|yep|no|sure|thanks|actually"
-    r"|honestly|personally"
-    r"|currently|now|nowadays|today|recently|lately|meanwhile|anyway|besides|because|since|although|though|while|as"
-    r"|btw|fyi|ps|note"
-    r"|update|correction|edit|finally|right now|by the way|at the moment|these days|in fact|just so you know|for "
-    r"your information"
-    r"|for (?:context|the record|reference|background)|as you know|(?:please )?(?:note|remember|keep in mind)(?: "
-    r"that)?|good (?:morning|evening|afternoon)"
-    r"|you should know that|I should (?:mention|add|say) that|(?:as|like) I(?: have)? (?:said|mentioned|told "
-    r"you)(?: before| earlier| already)?"
-    r"|(?:do not|don't) forget(?: that)?|in general|unfortunately|luckily|fortunately|sadly|in (?:19|20)\d\d|since "
-    r"(?:19|20)\d\d"
-    r"|(?:last|this) (?:year|month|week|spring|summer|autumn|fall|winter)|(?:a|one|two|three|a few|\d+) (?:days?"
-    r"|weeks?|months?|years?) ago"
-    r"|to be (?:clear|honest)|about me|first of all|quick note|fun fact|context|background"
-    r"|reminder)(?![\w'])[\s,:;.!\u2013\u2014-]*",
+    rf"(?:{_GREETINGS}|{_INTERJECTIONS}|{_STANCES}|{_CONJUNCTIONS}|{_TIMES}|{_REMINDERS}|{_HEADINGS})"
+    r"(?![\w'])[\s,:;.!\u2013\u2014-]*",
     re.IGNORECASE,
 )
 
