@@ -111,7 +111,7 @@ faults: $(READY) ## Test faults for half an hour: at every point, isolation of t
 		"$(BIN)/python -m tests.faults.kills $(if $(KILLS),--kills $(KILLS)) $(if $(SEED),--seed $(SEED))"
 
 .PHONY: bench
-bench: $(READY) .cache/bench/.installed $(foreach suite,$(filter voltagent langgraph,$W),$(SUITES)/$(suite)/.installed) ## Run all benchmarks, briefly, or one: W=append, window, client, overload, search, backlog, recall, queries, scale, records, vectors, voltagent, langgraph, short_term or context; OUT=file.json
+bench: $(READY) .cache/bench/.installed $(foreach suite,$(filter voltagent langgraph,$W),$(SUITES)/$(suite)/.installed) ## Run all benchmarks, briefly, or one: W=append, window, client, overload, search, backlog, recall, queries, scale, records, vectors, voltagent, langgraph, short_term, context or facts; OUT=file.json
 	$(if $(filter voltagent,$W),tools/prepare_typescript.sh voltagent voltagent)
 	$(CARGO) build --release --quiet --package remora-load
 	@# Compiled, as installed packages are, whatever PYTHONDONTWRITEBYTECODE says here.

@@ -21,6 +21,7 @@ from benchmarks.workloads import (
     backlog,
     client,
     context,
+    facts,
     langgraph,
     overload,
     queries,
@@ -55,6 +56,7 @@ WORKLOADS: dict[str, Callable[[Bench], dict[str, Figure]]] = {
     "langgraph": langgraph.run,
     "short_term": short_term.run,
     "context": context.run,
+    "facts": facts.run,
 }
 BRIEF = ("append", "window")
 MESSAGES = 100_000

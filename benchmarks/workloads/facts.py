@@ -1,0 +1,35 @@
+"""How well patterns find facts: precision and recall on both halves of the statements in `benchmarks/facts`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from benchmarks.facts.scoring import HALVES, Half, Quality, measure, statements
+from benchmarks.interleaving import Bench
+from benchmarks.slices import Figure
+from rich.console import Console
+from rich.table import Table
+
+
+def run(bench: Bench) -> dict[str, Figure]:
+    """Find the facts of both halves and show how many are right; the mistakes of the development half."""
+    qualities = {half: measure(statements(half)) for half in HALVES}
+    _show(bench.console, qualities)
+    return {
+        f"facts_{half}_{name}": Figure.unprobed(value)
+        for half, quality in qualities.items()
+        for name, value in (("precision", quality.precision), ("recall", quality.recall))
+    }
+
+
+def _show(console: Console, qualities: Mapping[Half, Quality]) -> None:
+    table = Table(title="facts found by patterns", title_justify="left")
+    table.add_column("half")
+    for heading in ("statements", "facts stated", "found", "right", "precision", "recall"):
+        table.add_column(heading, justify="right")
+    for half, quality in qualities.items():
+        counts = (quality.statements, quality.stated, quality.found, quality.right)
+        table.add_row(half, *map(str, counts), f"{quality.precision:.3f}", f"{quality.recall:.3f}")
+    console.print(table)
+    for mistake in qualities["development"].mistakes:
+        console.print(f"{mistake.text}\n    wrong: {sorted(mistake.wrong)}\n    missed: {sorted(mistake.missed)}")
