@@ -228,7 +228,7 @@ def house_number(rest: str) -> tuple[str, ...]:
 
 _ENDS_EMPLOYER = words.STOPS | (words.MORE_STOPS - {"the"})
 _CALLED = re.compile(r"(?:the|an? [\w-]+(?: [\w-]+)? (?:called|named)) (?=[A-Z])")
-_ENDS_JOB = words.STOPS | frozenset("at in on from by and under".split())
+_ENDS_JOB = words.STOPS | frozenset("at in on from by and under this next during over".split())
 _NOT_AN_OCCUPATION = matching(
     r"[^,]*\b(?:at heart|by nature|of sorts|in training|by training|in name|on paper|in disguise)\b"
 )
@@ -239,7 +239,10 @@ def employer(rest: str) -> tuple[str, ...]:
     """A company or another place of work."""
     called = _CALLED.match(rest)
     found = proper(rest[called.end() if called else 0 :], words.EMPLOYER_PARTICLES) or phrase(rest, _ENDS_EMPLOYER)
-    known = found and not _TIME.match(found) and found.split()[-1].lower() not in words.NO_EMPLOYERS
+    if not found or is_capitalised(found):
+        return (found,) if found else ()
+    action = re.match(r"[a-z]+ing\b", found)
+    known = not action and not _TIME.match(found) and found.split()[-1].lower() not in words.NO_EMPLOYERS
     return (found,) if known else ()
 
 
@@ -339,7 +342,7 @@ def preferred(rest: str) -> tuple[str, ...]:
     head = _OVER.split(rest, maxsplit=1)[0]
     head = head if head.startswith("to ") else _TO.split(head, maxsplit=1)[0]
     found = phrase(head, words.CLAUSES if _ACTION.match(head) else words.STOPS)
-    return (found,) if found and found.split()[-1].lower() not in words.OF_THE_TALK else ()
+    return (found,) if found and found.split()[-1].lower() not in ("one", "ones", "option", "version") else ()
 
 
 def favorite(rest: str) -> tuple[str, ...]:
@@ -356,8 +359,11 @@ def played(rest: str) -> tuple[str, ...]:
     """Instruments, sports and games."""
     if _NOT_PLAYED.match(rest):
         return ()
-    found = phrases(words.STOPS | frozenset("on at in a an my".split()))(rest)
+    found = phrases(words.STOPS | frozenset("on at in a an my".split()))(_SOME.sub("", rest))
     return tuple(each for each in found if each.lower() not in words.NOT_PLAYED)
+
+
+_SOME = matching(r"\b(?:a bit of|a little(?: bit of)?|some) ")
 
 
 # Health and food.
@@ -424,6 +430,17 @@ def date(rest: str) -> tuple[str, ...]:
     """A date as it was said."""
     found = _DATE.match(rest)
     return (found[1].rstrip("."),) if found else ()
+
+
+_TURNED = matching(
+    r"(\d{1,3})(?=\Z|[,.]| (?:years? old|last|this|yesterday|today|in|on|two|three|a|and|but|recently)\b)"
+)
+
+
+def turned(rest: str) -> tuple[str, ...]:
+    """The age that somebody "turned"."""
+    found = _TURNED.match(rest)
+    return (found[1],) if found else ()
 
 
 def age(rest: str) -> tuple[str, ...]:

@@ -276,7 +276,8 @@ def _presupposed(clause: str) -> Iterator[_Claim]:
 _ADVERB = (
     r"(?:really|currently|now|also|actually|still|just|mostly|usually|always|absolutely|simply|genuinely|recently|happily"
     r"|proudly|both|do|totally|truly|definitely|particularly|quite|originally|finally|already|presently|normally"
-    r"|typically|kind of|mainly|only|generally|basically|especially|personally|officially|permanently|very much) "
+    r"|typically|much|strongly|kind of|mainly|only|generally|basically|especially"
+    r"|personally|officially|permanently|very much) "
 )
 _ADVERBS = matching(rf"(?:{_ADVERB})+")
 _AFTER_AUXILIARY = matching(rf"(am|are|is|have|has|was) (?:{_ADVERB})+")
@@ -290,7 +291,8 @@ _NEXT_VERB = matching(
     r"(?:, (?:and |but )?|(?<!live)(?<!lives)(?<!work)(?<!works) (?:and|but) )"
     r"(?:then |now |also |currently |recently |just |really )?"
     r"(?=(?:lives?|works?|likes?|loves?|hates?|speaks?|have|has|am|is|owns?|drives?|stud(?:y|ies)|prefers?|plays?"
-    r"|was born|moved|enjoys?|grew up|dislikes?|can not stand|come from|teach|can not|do not|would|will) )"
+    r"|was born|moved|enjoys?|grew up|dislikes?|can not stand|come from|teach"
+    r"|became|joined|started|bought|graduated|can not|do not|would|will) )"
 )
 _NEXT_STATE = matching(
     r"(?:, (?:and )?| and )(?=(?:from|\d\d|vegan|vegetarian|allergic|lactose|based|living|fluent|married|originally)\b)"
@@ -345,11 +347,11 @@ def _introduced(verb: str) -> Iterator[_Claim]:
     after = verb[am.end() + len(found) :]
     if _ENDED.match(after):
         yield from _claims(_USER, "is named", [found], 0.6)
-        for part in after.split(", ")[1:]:
+        for part in map(str.strip, re.split(r", | (?=from )", after)[1:]):
             yield from _of_verb(_USER, f"am {part}") if _STATE.match(part) else ()
 
 
-_HAVING = matching(r"(?:have|adopted|got|own) ")
+_HAVING = matching(r"(?:have|adopted|got|own) (?!.*\bno )")
 
 
 def _of_having(verb: str) -> Iterator[_Claim]:

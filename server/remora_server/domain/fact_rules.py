@@ -36,6 +36,14 @@ _BESIDE = r"(?: alone| together| happily)?(?: (?:with|near|next to|close to) [^,
 _TIMES = r"(?: (?:part-time|full-time|remotely|mainly|nights|weekends|shifts|days|there|freelance))?"
 _TOWARD = r"(?: from [^,]{1,40}?)?(?: (?:back|over|down|up|out|on))? to"
 _LONG = r"[^,]{1,40}?"
+_FILLED = r"(?:(?!(?:who|which|that|with|on|as|in|to|like|for|at|through|up|off|out|and|not) )[\w'-]+ ){0,6}"
+_PLACED = r"(?:(?!(?:who|which|that|as|in|to|like|for|through|up|off|and|not) )[\w'-]+ ){0,8}"
+"""Words between a verb and its preposition: "work three days a week at"."""
+
+_DEGREE = (
+    rf"{_BE} (?:doing|pursuing|getting|finishing|completing|working on) (?:an?|my) (?:[\w'-]+ )?"
+    r"(?:degree|master's|masters|bachelor's|bachelors|phd|doctorate|mba|ma|msc|bsc|ba) in"
+)
 
 RULES: tuple[Rule, ...] = (
     _rule("is named", objects.given_name, rf"{_BE} (?:named|called)", rf"{_HAVE} the name"),
@@ -61,15 +69,14 @@ RULES: tuple[Rule, ...] = (
         objects.known_place,
         rf"{_DID}(?:moved|relocated){_TOWARD}",
         rf"{_DID}settled(?: down)? in",
-        rf"lives? (?:on|at) {_LONG} in",
+        rf"lives? {_PLACED}in",
+        rf"{_BE} an? (?:[\w-]+ ){{1,3}}(?:living|based|residing) in",
     ),
-    _rule("lives in", objects.behind_occupation(" based in ", objects.known_place), _BE),
-    _rule("lives in", objects.behind_occupation(" living in ", objects.known_place), _BE),
     _rule("lives at", objects.house_number, "lives? at"),
     _rule(
         "works at",
         objects.employer,
-        rf"works?{_TIMES} (?:at|for)",
+        rf"works? {_FILLED}(?:at|for)",
         rf"works? as {_LONG} (?:at|for)",
         rf"{_BE} (?:employed|working){_TIMES} (?:at|by|for)",
         rf"{_HAVE} been (?:working|employed) (?:at|by|for)",
@@ -90,7 +97,7 @@ RULES: tuple[Rule, ...] = (
         rf"{_HAVE} been (?:working|employed) as",
         rf"{_HAVE} worked as{_STILL}",
         rf"{_DID}(?:started working|joined {_LONG}|got a job) as",
-        r"makes? (?:my|a|his|her) living as",
+        r"(?:make|earn)s? (?:my|a|his|her) living as",
     ),
     _rule("works as", objects.occupation, _BE, rf"{_HAVE} been{_STILL}", r"(?:recently )?became"),
     _rule("works in", objects.field, "works? in(?: the field of)?", rf"{_BE} working in", confidence=0.8),
@@ -101,10 +108,13 @@ RULES: tuple[Rule, ...] = (
         rf"stud(?:y|ies) {_LONG} at",
         rf"{_BE} (?:studying|enrolled|majoring)(?: {_LONG})? at",
         rf"{_BE} an? (?:[\w-]+ ){{0,3}}student at",
+        rf"{_DEGREE} {_LONG} at",
         rf"majors? in {_LONG} at",
         r"go(?:es)? to (?:school|college|university) at",
     ),
-    _rule("studies", objects.subject_matter, "stud(?:y|ies)", rf"{_BE} (?:studying|majoring in)", "majors? in"),
+    _rule(
+        "studies", objects.subject_matter, "stud(?:y|ies)", rf"{_BE} (?:studying|majoring in)", "majors? in", _DEGREE
+    ),
     _rule("graduated from", objects.employer, rf"{_DID}graduated from"),
     _rule(
         "is married to",
@@ -120,13 +130,15 @@ RULES: tuple[Rule, ...] = (
         r"(?:got |were |was )?married(?: to [^,]{1,40}?)? (?:on|in)",
         rf"{_HAVE} been married since",
     ),
+    _rule("has an anniversary on", objects.date, "celebrates? (?:my|our) (?:wedding )?anniversary (?:on|in)"),
     _rule(
         "was born on", objects.date, "was born(?: and raised)? (?:in|on)(?: the)?", "celebrates? my birthday (?:on|in)"
     ),
     _rule(
         "was born in", objects.birthplace, "was born(?: and raised)? (?:in|near)", r"was born(?: on)? [^,]{3,30}? in"
     ),
-    _rule("is aged", objects.age, rf"{_BE} an?", rf"{_BE}(?: already)?", rf"{_DID}turned"),
+    _rule("is aged", objects.age, rf"{_BE} an?", rf"{_BE}(?: already)?"),
+    _rule("is aged", objects.turned, rf"{_DID}turned"),
     _rule(
         "likes",
         objects.liked,
@@ -158,6 +170,7 @@ RULES: tuple[Rule, ...] = (
         objects.condition,
         rf"{_HAVE}(?: got)?",
         "suffers? from",
+        "lives? with",
         rf"(?:was|{_HAVE} been) diagnosed with",
     ),
     _rule("has condition", objects.of_list(words.SUFFERERS), _BE),
@@ -167,7 +180,7 @@ RULES: tuple[Rule, ...] = (
         _BE,
         "became",
         "went",
-        rf"{_HAVE} been{_STILL}",
+        rf"{_HAVE} been(?!.*\b(?:before|once|in the past|in college)\b)",
         "eats?",
         "follows? an?",
         confidence=0.95,
@@ -240,7 +253,9 @@ MY_NAMED = re.compile(rf"\b[Mm]y {_WHICH}({_WORDS}),? (?=[^\W\d_a-z])|\b[Oo]ur {
 """Before a name in any clause: "with my wife Anna"."""
 NAMED_ONE = matching(rf"\b({_WORDS})(?:,|:|,? (?:who (?:is|are) )?(?:named|called)|,? whose names? (?:is|are)) (?=\S)")
 """Before a name after "have": "two cats, Miso and Nori"."""
-WHO_DOES = matching(rf"have (?:an? |one ){_WHICH}({_SINGULAR}),?(?: (?:named|called) ([^\W\d_]{{1,30}}),?)? who ")
+WHO_DOES = matching(
+    rf"have (?:got )?(?:an? |one ){_WHICH}({_SINGULAR}),?(?: (?:named|called) ([^\W\d_]{{1,30}}),?)? who "
+)
 IS_MY = matching(rf"([^,]{{1,60}}?) (?:is|are) my {_WHICH}({_SINGULAR})\Z")
 IS_MY_FAVORITE = matching(r"([^,]{1,60}?) (?:is|are) my (?:all-time |absolute |very )?favou?rite ((?:[\w-]+ ?){1,4})\Z")
 IS_MY_LANGUAGE = matching(r"([^\W\d_]{2,20}) is my (?:mother tongue|(?:native|first) language)\Z")

@@ -10,9 +10,10 @@ ONLY_ONE = frozenset(
 
 KIN = ONLY_ONE | frozenset(
     "son daughter child kid baby sister brother twin sibling grandmother grandma grandfather grandpa"
-    " granddaughter grandson aunt uncle niece nephew cousin stepson stepdaughter stepmother stepfather stepbrother"
-    " stepsister mother-in-law father-in-law sister-in-law brother-in-law godson goddaughter friend roommate"
-    " flatmate housemate neighbor neighbour colleague coworker teacher therapist doctor dentist assistant".split()
+    " granddaughter grandson aunt uncle niece nephew cousin grandchild stepson stepdaughter stepmother"
+    " stepfather stepbrother stepsister mother-in-law father-in-law sister-in-law brother-in-law godson"
+    " goddaughter friend roommate flatmate housemate neighbor neighbour colleague coworker teacher therapist"
+    " doctor dentist assistant".split()
 )
 
 PETS = frozenset(
@@ -59,8 +60,8 @@ DIETS = frozenset(
 """Who keeps one of these keeps no other."""
 
 REGIMES = frozenset(
-    "halal kosher gluten-free dairy-free sugar-free lactose-free low-carb low-fat low-sodium keto ketogenic paleo"
-    " plant-based mediterranean organic raw nut-free".split()
+    "halal kosher gluten-free dairy-free sugar-free lactose-free low-carb low-fat low-sodium keto ketogenic"
+    " paleo plant-based mediterranean organic raw nut-free".split()
 )
 """Of these a person may keep several, beside a diet."""
 
@@ -68,34 +69,39 @@ LANGUAGES = frozenset(
     "afrikaans albanian amharic arabic armenian azerbaijani basque bengali bosnian breton bulgarian burmese"
     " cantonese catalan cebuano chinese croatian czech danish dutch english esperanto estonian farsi filipino"
     " finnish flemish french galician georgian german greek gujarati hausa hebrew hindi hungarian icelandic igbo"
-    " indonesian irish italian japanese javanese kannada kazakh khmer korean kurdish lao latin latvian lithuanian"
-    " luxembourgish macedonian malay malayalam maltese mandarin maori marathi mongolian nepali norwegian pashto"
-    " persian polish portuguese punjabi quechua romanian romansh russian samoan sanskrit serbian sinhala slovak"
-    " slovene slovenian somali spanish swahili swedish tagalog tamil tatar telugu thai tibetan turkish ukrainian"
-    " urdu uzbek vietnamese welsh wolof xhosa yiddish yoruba zulu".split()
+    " indonesian irish italian japanese javanese kannada kazakh khmer korean kurdish lao latin latvian"
+    " lithuanian luxembourgish macedonian malay malayalam maltese mandarin maori marathi mongolian nepali"
+    " norwegian pashto persian polish portuguese punjabi quechua romanian romansh russian samoan sanskrit"
+    " serbian sinhala slovak slovene slovenian somali spanish swahili swedish tagalog tamil tatar telugu thai"
+    " tibetan turkish ukrainian urdu uzbek vietnamese welsh wolof xhosa yiddish yoruba zulu".split()
 )
 
 OCCUPATIONS = frozenset(
-    "accountant actor actress administrator analyst anesthesiologist apprentice archaeologist architect archivist"
-    " artist astronomer attorney auditor author baker banker barber barista bartender beautician biologist"
-    " bookkeeper bookseller bricklayer broker builder butcher carer caretaker carpenter cashier ceo cfo chef"
-    " chemist cleaner clerk coach composer conductor consultant contractor cook copywriter counselor counsellor"
-    " courier cto curator dancer dentist dermatologist designer detective developer dietitian diplomat director"
-    " doctor driver ecologist economist editor electrician engineer entrepreneur estate-agent farmer filmmaker"
-    " firefighter fisherman florist founder co-founder freelancer gardener geologist geographer glazier goldsmith"
-    " hairdresser headteacher historian illustrator instructor interpreter inspector janitor jeweler jeweller"
-    " joiner journalist judge lawyer lecturer librarian lifeguard linguist locksmith logistician machinist"
-    " magistrate manager marketer mason mathematician mechanic meteorologist microbiologist midwife miner minister"
-    " musician nanny neurologist notary novelist nurse nutritionist oceanographer optician optometrist painter"
-    " paralegal paramedic pastor pediatrician paediatrician pharmacist philosopher photographer physician"
-    " physicist physiotherapist pianist pilot plumber podiatrist poet policeman policewoman politician porter"
-    " postman potter priest principal producer professor programmer proofreader psychiatrist psychologist"
-    " psychotherapist publisher radiographer radiologist ranger realtor receptionist recruiter reporter researcher"
-    " roofer sailor salesman salesperson saleswoman scientist sculptor seamstress secretary shepherd singer"
-    " social-worker sociologist soldier solicitor sommelier statistician stewardess steward strategist student"
-    " surgeon surveyor tailor teacher technician therapist trader trainer trainee translator tutor undertaker"
-    " upholsterer vet veterinarian violinist waiter waitress watchmaker weaver welder winemaker worker writer"
-    " zoologist".split()
+    "accountant actor actress administrator analyst anesthesiologist apprentice archaeologist architect"
+    " archivist artist assistant associate astronomer attorney auditor author baker banker barber barista"
+    " bartender beautician beekeeper biologist bishop blacksmith bookbinder bookkeeper bookseller brewer"
+    " bricklayer broker builder butcher carer caretaker carpenter cartographer cashier caterer ceo cfo chef"
+    " chemist chiropractor choreographer cinematographer cio cleaner clerk cmo co-founder coach composer"
+    " conductor consultant contractor coo cook coordinator copywriter counsellor counselor courier cto curator"
+    " dancer dentist dermatologist designer detective developer dietitian diplomat director dispatcher dj doctor"
+    " driver ecologist economist editor electrician engineer entrepreneur estate-agent executive farmer"
+    " filmmaker firefighter fisherman florist founder freelancer gardener geographer geologist glazier goldsmith"
+    " guard guide hairdresser handyman headteacher historian housekeeper hygienist illustrator imam inspector"
+    " instructor intern interpreter janitor jeweler jeweller joiner journalist judge landscaper lawyer lead"
+    " lecturer librarian lifeguard linguist locksmith logistician machinist magistrate manager marketer mason"
+    " mathematician mechanic meteorologist microbiologist midwife miner minister monk musician nanny neurologist"
+    " notary novelist nun nurse nutritionist oceanographer officer operator optician optometrist orthodontist"
+    " osteopath paediatrician painter paralegal paramedic pastor pathologist pediatrician pharmacist philosopher"
+    " photographer physician physicist physiotherapist pianist pilot planner plasterer plumber podiatrist poet"
+    " policeman policewoman politician porter postdoc postman potter president priest principal producer"
+    " professor programmer proofreader psychiatrist psychologist psychotherapist publisher rabbi radiographer"
+    " radiologist rancher ranger realtor receptionist recruiter referee reporter researcher restaurateur roofer"
+    " sailor salesman salesperson saleswoman scientist sculptor seamstress secretary shepherd singer"
+    " social-worker sociologist soldier solicitor sommelier specialist statistician steward stewardess"
+    " stonemason strategist student stylist supervisor surgeon surveyor sysadmin tailor teacher technician"
+    " technologist therapist tiler toolmaker trader trainee trainer translator trucker tuner tutor undertaker"
+    " upholsterer vet veterinarian vicar videographer violinist vp waiter waitress warden watchmaker weaver"
+    " welder winemaker worker writer zookeeper zoologist".split()
 )
 """The last word of "I am a ..." that makes it an occupation."""
 
@@ -110,8 +116,8 @@ MONTHS = (
 FEASTS = r"(?:Christmas(?: Eve| Day)?|New Year's (?:Eve|Day)|Halloween|Valentine's Day|April Fools' Day|Boxing Day)\b"
 
 PARTICLES = frozenset(
-    "van von der den de del della degli di da do dos das du la le el al bin ibn ben bint ten ter zu zur y e af av"
-    " ap".split()
+    "van von der den de del della degli di da do dos das du la le el al bin ibn ben bint ten ter zu zur y e af"
+    " av ap".split()
 )
 """Words in lower case within a person's name, before one with a capital letter."""
 PLACE_PARTICLES = PARTICLES | frozenset("of the upon am an sur sous les".split())
@@ -121,16 +127,16 @@ ARTICLES = frozenset("a an the".split())
 UNSAID = frozenset(
     "it this that these those them him her you me us myself yourself himself herself one ones my your his their"
     " our its what how when where which who why whatever if not no nothing none nobody everything everyone"
-    " anything something someone everybody some any all each both either neither here there so such more less much"
-    " many lots".split()
+    " anything something someone everybody some any all each both either neither here there so such more less"
+    " much many lots".split()
 )
 """A phrase that begins so names nothing by itself."""
 ADDRESSED = frozenset("you your yours it".split())
 """A phrase with one of these is about this talk."""
 CLAUSES = frozenset(
     "because since when where which who whom whose that but although though while until till so if unless"
-    " whenever after before now currently nowadays again too also these despite due thanks especially particularly"
-    " not than more most every anymore instead rather".split()
+    " whenever after before now currently nowadays again too also these despite due thanks especially"
+    " particularly not than more most every anymore instead rather".split()
 )
 """Where a phrase about an action ends."""
 STOPS = CLAUSES | frozenset(
@@ -149,15 +155,15 @@ TRAILING = frozenset(
 
 NO_NAMES = frozenset(
     "monday tuesday wednesday thursday friday saturday sunday january february march april june july august"
-    " september october november december ok okay pm am mr mrs ceo cto cfo it hr pr vp phd a an the and but tv usb"
-    " pc".split()
+    " september october november december ok okay pm am mr mrs ceo cto cfo it hr pr vp phd a an the and but tv"
+    " usb pc".split()
 )
 HEADLINE = frozenset("a an the for to in at with on my your is looking trying going".split())
 """Capital letters before these are those of a headline."""
 
 SETTLEMENTS = frozenset(
-    "town village city suburb suburbs farm island county countryside hamlet outskirts coast mountains north south"
-    " east west".split()
+    "town village city suburb suburbs farm island county countryside hamlet outskirts coast mountains north"
+    " south east west".split()
 )
 NO_PLACES = frozenset(
     "fear peace hope harmony poverty sin luxury denial pain comfort general total person private moment past"
@@ -166,16 +172,16 @@ NO_PLACES = frozenset(
 )
 TECHNOLOGIES = frozenset(
     "python rust go golang java kotlin typescript javascript node react angular vue svelte django rails laravel"
-    " postgres postgresql mysql mariadb sqlite mongodb redis kafka kubernetes docker podman terraform ansible aws"
-    " azure gcp slack teams zoom discord notion linear jira github gitlab bitbucket linux windows mac macos ubuntu"
-    " debian fedora ios android swift scala elixir haskell spark snowflake bigquery chrome firefox safari gmail"
-    " outlook vim emacs vscode finance sales marketing accounting support engineering hr it management".split()
+    " postgres postgresql mysql mariadb sqlite mongodb redis kafka kubernetes docker podman terraform ansible"
+    " aws azure gcp slack teams zoom discord notion linear jira github gitlab bitbucket linux windows mac macos"
+    " ubuntu debian fedora ios android swift scala elixir haskell spark snowflake bigquery chrome firefox safari"
+    " gmail outlook vim emacs vscode finance sales marketing accounting support engineering hr it management".split()
 )
 """What people also say that they moved to."""
 NO_EMPLOYERS = frozenset(
-    "home night nights living free peanuts weekends least first once last work change fun money food desk pace"
-    " computer laptop distance speed level times best years ease odds height heights dawn dusk noon exposure"
-    " tips".split()
+    "home night nights living free peanuts cash office weekend promotion raise weekends least first once last"
+    " work change fun money food desk pace computer laptop distance speed level times best years ease odds"
+    " height heights dawn dusk noon exposure tips".split()
 )
 SERVICES = frozenset(
     "twitter facebook instagram reddit linkedin discord slack zoom netflix spotify tiktok mastodon duolingo"
@@ -190,8 +196,8 @@ VALUED = frozenset(
 )
 """Before an occupation, these say how somebody does something."""
 NO_FIELDS = frozenset(
-    "shifts teams pairs silence bed person progress town secret groups vain private general tandem parallel peace"
-    " spurts bursts public batches".split()
+    "shifts teams pairs silence bed person progress town secret groups vain private general tandem parallel"
+    " peace spurts bursts public batches".split()
 )
 OF_THE_TALK = frozenset(
     "one ones suggestion suggestions idea ideas approach answer answers proposal explanation response option"
@@ -205,21 +211,21 @@ OWN = RELATIONS - frozenset("friend doctor dentist teacher colleague coworker as
 """Relatives and pets that are worth knowing without a name."""
 NATIONALITIES = frozenset(
     "albanian american argentinian argentine armenian australian austrian bangladeshi belgian bolivian bosnian"
-    " brazilian british bulgarian cambodian cameroonian canadian chilean chinese colombian croatian cuban cypriot"
-    " czech danish dutch ecuadorian egyptian english estonian ethiopian filipino finnish french georgian german"
-    " ghanaian greek guatemalan haitian hungarian icelandic indian indonesian iranian iraqi irish israeli italian"
-    " jamaican japanese jordanian kazakh kenyan korean lebanese libyan lithuanian latvian luxembourgish macedonian"
-    " malaysian maltese mexican moldovan mongolian moroccan nepali nigerian norwegian pakistani palestinian"
-    " peruvian polish portuguese romanian russian rwandan scottish senegalese serbian singaporean slovak slovenian"
-    " somali spanish sudanese swedish swiss syrian taiwanese tanzanian thai tunisian turkish ugandan ukrainian"
-    " uruguayan venezuelan vietnamese welsh zambian zimbabwean".split()
+    " brazilian british bulgarian cambodian cameroonian canadian chilean chinese colombian croatian cuban"
+    " cypriot czech danish dutch ecuadorian egyptian english estonian ethiopian filipino finnish french georgian"
+    " german ghanaian greek guatemalan haitian hungarian icelandic indian indonesian iranian iraqi irish israeli"
+    " italian jamaican japanese jordanian kazakh kenyan korean lebanese libyan lithuanian latvian luxembourgish"
+    " macedonian malaysian maltese mexican moldovan mongolian moroccan nepali nigerian norwegian pakistani"
+    " palestinian peruvian polish portuguese romanian russian rwandan scottish senegalese serbian singaporean"
+    " slovak slovenian somali spanish sudanese swedish swiss syrian taiwanese tanzanian thai tunisian turkish"
+    " ugandan ukrainian uruguayan venezuelan vietnamese welsh zambian zimbabwean".split()
 )
 DEMONYMS = (
     LANGUAGES
     | NATIONALITIES
     | frozenset(
-        "african asian european saudi catholic christian protestant jewish muslim hindu buddhist sikh mormon lutheran"
-        " orthodox republican democrat bavarian sicilian parisian londoner berliner texan californian".split()
+        "african asian european saudi catholic christian protestant jewish muslim hindu buddhist sikh mormon"
+        " lutheran orthodox republican democrat bavarian sicilian parisian londoner berliner texan californian".split()
     )
 )
 """What a capital letter does not make a name."""

@@ -160,7 +160,8 @@ _STAGED = re.compile(
 )
 _COLON = re.compile(r":\s+")
 _NOTE = re.compile(
-    r"(?:btw|fyi|note|ps|p\.s\.|update|correction|edit|context|for context|background|fun fact|quick note|reminder)\Z",
+    r"(?:(?:quick|some|a bit of|a little|short|my|for) )?(?:btw|fyi|note|ps|p\.s\.|update|correction"
+    r"|edit|context|background|intro|introduction|fun fact|heads-up|reminder)\Z",
     re.IGNORECASE,
 )
 _OWN = re.compile(r"(?:I|I'm|my|we|our)\b", re.IGNORECASE)
@@ -171,22 +172,32 @@ _SAYING = (
 )
 _AS_I_SAID = re.compile(r"\b(?:as|like) I(?:'ve| have)? (?:\w+ )?(?:said|mentioned|told you)\b", re.IGNORECASE)
 _HARMLESS_IF = re.compile(
-    r"\bif (?:(?:that|it|this) (?:helps|matters|is relevant|makes a difference)|you (?:must know|wonder|are "
-    r"wondering|were wondering))\b",
+    r"\bif (?:(?:that|it|this) (?:helps|matters|is relevant|makes a difference)"
+    r"|you (?:must know|wonder|(?:are|were) wondering))\b",
     re.IGNORECASE,
 )
-_UNREAL = re.compile(
-    rf"\b(?:if|unless|assume|assuming|wish|wished|wishing|as though|whether|according to|supposedly|allegedly"
-    rf"|apparently"
-    r"|kidding|joking|a joke|not true|untrue|a lie|lied|lie that|false|doubt|denied|deny|denies"
-    r"|(?:was|were|been|being|am|are) (?:told|said|rumou?red|supposed|mistaken for)"
-    r"|in (?:a|the|my|this|that|her|his|another) (?:\w+ )?(?:game|dream|dreams|story|novel|book|movie|film|play"
-    r"|fantasy|scenario"
+_CONDITIONS = "if|unless|assume|assuming|as though|whether|in case|as long as|provided|wish|wished|wishing"
+_RUMOURS = (
+    "according to|supposedly|allegedly|apparently|(?:was|were|been|being|am|are) (?:told|said|rumou?red|supposed"
+    "|mistaken for)"
+)
+_LIES = "kidding|joking|a joke|not true|untrue|a lie|lied|lie that|false|doubt|denied|deny|denies"
+_OTHER_WORLDS = (
+    r"in (?:a|the|my|this|that|her|his|another) (?:\w+ )?(?:game|dreams?|story|novel|book|movie|film|play|fantasy|scenario"
     r"|role|life|world|universe|song|poem|simulation)"
-    rf"|I(?:'ve| have)? (?:{_SAYING}|pretended)(?! in| at| a lot| books)"
-    rf"|(?:he|she|they|you|people|everyone|everybody|somebody|someone|who|it|(?:the|my|his|her|their|our|your) "
-    rf"[\w-]+(?: \w+)?)"
-    rf" (?:\w+ )?{_SAYING})\b",
+)
+_SPEAKER_SAYS = rf"I(?:'ve| have)? (?:{_SAYING}|pretended)(?! in| at| a lot| books)"
+_OTHERS_SAY = (
+    r"(?:he|she|they|you|people|everyone|everybody|somebody|someone|who|it"
+    rf"|(?:the|my|his|her|their|our|your) [\w-]+(?: \w+)?) (?:\w+ )?{_SAYING}"
+)
+_UNREAL = re.compile(
+    rf"\b(?:{_CONDITIONS}|{_RUMOURS}|{_LIES}|{_OTHER_WORLDS}|{_SPEAKER_SAYS}|{_OTHERS_SAY})\b", re.IGNORECASE
+)
+_NOT_YET = re.compile(
+    r"(?:from |starting |as of )?(?:next|tomorrow|soon|one day|some day|someday|in the future|eventually|hopefully|ideally"
+    r"|in theory|theoretically|on paper|in principle|in another|with luck|at best|for (?:example|instance)|as an example"
+    r"|e\.g\.)\b",
     re.IGNORECASE,
 )
 _NAMED_SAYING = re.compile(rf"(?<!\w)[A-Z][\w'-]+ (?:\w+ )?{_SAYING}\b(?! (?:in|at) )")
@@ -214,7 +225,7 @@ def _stated(said: str) -> str:
     if said.isupper():
         return ""
     checked = _HARMLESS_IF.sub("", _AS_I_SAID.sub("", said))
-    return "" if _UNREAL.search(checked) or _NAMED_SAYING.search(checked) else said
+    return "" if _NOT_YET.match(said) or _UNREAL.search(checked) or _NAMED_SAYING.search(checked) else said
 
 
 # Clauses.
@@ -232,13 +243,13 @@ _PLAIN = (
     (re.compile(r"n't\b"), " not"),
     (re.compile(r"\b(do|does|did|is|was|have|has)nt\b", re.IGNORECASE), r"\1 not"),
 )
-_JOINS = r"(?:and|but|because|since|so|as|although|though|while|yet|plus)"
+_JOINS = r"(?:and|but|because|so|as|although|though|while|yet|plus)"
 _TIME = r"(?:(?:now|today|currently|nowadays|recently|lately|later|then|also|these days) )?"
 _SPEAKERS = r"I|my|we|our|he|she|it|they|you|everyone|everybody"
 _SPLIT = re.compile(
     rf"\s*(?:[,;:()!.\u2013\u2014]|\s-+\s)\s*(?:{_JOINS} )?{_TIME}"
     rf"(?=(?:{_SPEAKERS}|his|her|their|your|this|there|these|people|friends)\b)"
-    rf"|\s{_JOINS} {_TIME}(?=(?:{_SPEAKERS})\b)",
+    rf"|\s{_JOINS} {_TIME}(?=(?:{_SPEAKERS})\b)|(?<=\bsince)\s(?=(?:{_SPEAKERS})\b)",
     re.IGNORECASE,
 )
 _GREETINGS = "(?:hi|hello|hey)(?: (?:there|all|everyone|everybody|again))?|good (?:morning|evening|afternoon)|thanks"
@@ -265,11 +276,21 @@ _OPENING = re.compile(
 )
 
 
+_ASIDE_FIRST = re.compile(
+    r"(?:as an?|after|on|in|at|since|for|due to|because of|thanks to|during|before|by|with|besides) "
+    r"(?:(?!I |we |my |our )[\w'-]+ ){1,5}(?=(?:I|we|my|our) )",
+    re.IGNORECASE,
+)
+"""What may stand before a subject without a comma: "After the divorce I moved"."""
+
+
 def _clauses(said: str) -> tuple[str, ...]:
     stated = _stated(said)
     for pattern, plain in _PLAIN:
         stated = pattern.sub(plain, stated)
-    cut = map(_cut_opening, _SPLIT.split(stated))
+    aside = _ASIDE_FIRST.match(stated)
+    start = aside.end() if aside else 0
+    cut = map(_cut_opening, (stated[:start], *_SPLIT.split(stated[start:])))
     return tuple(filter(None, (clause.strip(" .,;:!()*_\u2026") for clause in cut)))
 
 
