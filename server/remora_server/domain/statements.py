@@ -183,8 +183,8 @@ _RUMOURS = (
 )
 _LIES = "kidding|joking|a joke|not true|untrue|a lie|lied|lie that|false|doubt|denied|deny|denies"
 _OTHER_WORLDS = (
-    r"in (?:a|the|my|this|that|her|his|another) (?:\w+ )?(?:game|dreams?|story|novel|book|movie|film|play|fantasy|scenario"
-    r"|role|life|world|universe|song|poem|simulation)"
+    r"in (?:a|the|my|this|that|her|his|another) (?:\w+ )?(?:game|dreams?|story|novel|book|movie|film|play|fantasy"
+    r"|scenario|role|life|world|universe|song|poem|simulation)"
 )
 _SPEAKER_SAYS = rf"I(?:'ve| have)? (?:{_SAYING}|pretended)(?! in| at| a lot| books)"
 _OTHERS_SAY = (
@@ -195,9 +195,9 @@ _UNREAL = re.compile(
     rf"\b(?:{_CONDITIONS}|{_RUMOURS}|{_LIES}|{_OTHER_WORLDS}|{_SPEAKER_SAYS}|{_OTHERS_SAY})\b", re.IGNORECASE
 )
 _NOT_YET = re.compile(
-    r"(?:from |starting |as of )?(?:next|tomorrow|soon|one day|some day|someday|in the future|eventually|hopefully|ideally"
-    r"|in theory|theoretically|on paper|in principle|in another|with luck|at best|for (?:example|instance)|as an example"
-    r"|e\.g\.)\b",
+    r"(?:from |starting |as of )?(?:next|tomorrow|soon|one day|some day|someday|in the future|eventually|hopefully"
+    r"|ideally|in theory|theoretically|on paper|in principle|in another|with luck|at best|for (?:example|instance)"
+    r"|as an example|e\.g\.)\b",
     re.IGNORECASE,
 )
 _NAMED_SAYING = re.compile(rf"(?<!\w)[A-Z][\w'-]+ (?:\w+ )?{_SAYING}\b(?! (?:in|at) )")
