@@ -1,4 +1,4 @@
-"""The statements of a half, and how many of their facts are found."""
+"""The statements of a part, and how many of their facts are found."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from typing import Literal, TypeAlias
 from remora_server.domain.fact_patterns import facts_in
 
 FOLDER = Path(__file__).parent
-Half: TypeAlias = Literal["development", "held_out"]
-HALVES: tuple[Half, ...] = ("development", "held_out")
+Part: TypeAlias = Literal["development", "held_out"]
+PARTS: tuple[Part, ...] = ("development", "held_out")
 Fact: TypeAlias = tuple[str, str, str]
 """Subject, predicate and object, in one case and with single spaces."""
 
@@ -54,9 +54,9 @@ class Quality:
         return self.right / self.stated
 
 
-def statements(half: Half) -> list[Statement]:
-    """The statements of a half."""
-    return list(_statements(FOLDER.joinpath(f"{half}.txt").read_text().splitlines()))
+def statements(part: Part) -> list[Statement]:
+    """The statements of a part."""
+    return list(_statements(FOLDER.joinpath(f"{part}.txt").read_text().splitlines()))
 
 
 def _statements(lines: Sequence[str]) -> Iterator[Statement]:

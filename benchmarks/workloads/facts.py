@@ -1,10 +1,10 @@
-"""How well patterns find facts: precision and recall on both halves of the statements in `benchmarks/facts`."""
+"""How well patterns find facts: precision and recall on both parts of the statements in `benchmarks/facts`."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
-from benchmarks.facts.scoring import HALVES, Half, Quality, measure, statements
+from benchmarks.facts.scoring import PARTS, Part, Quality, measure, statements
 from benchmarks.interleaving import Bench
 from benchmarks.slices import Figure
 from rich.console import Console
@@ -12,24 +12,24 @@ from rich.table import Table
 
 
 def run(bench: Bench) -> dict[str, Figure]:
-    """Find the facts of both halves and show how many are right; the mistakes of the development half."""
-    qualities = {half: measure(statements(half)) for half in HALVES}
+    """Find the facts of both parts and show how many are right; the mistakes of the development part."""
+    qualities = {part: measure(statements(part)) for part in PARTS}
     _show(bench.console, qualities)
     return {
-        f"facts_{half}_{name}": Figure.unprobed(value)
-        for half, quality in qualities.items()
+        f"facts_{part}_{name}": Figure.unprobed(value)
+        for part, quality in qualities.items()
         for name, value in (("precision", quality.precision), ("recall", quality.recall))
     }
 
 
-def _show(console: Console, qualities: Mapping[Half, Quality]) -> None:
+def _show(console: Console, qualities: Mapping[Part, Quality]) -> None:
     table = Table(title="facts found by patterns", title_justify="left")
-    table.add_column("half")
+    table.add_column("part")
     for heading in ("statements", "facts stated", "found", "right", "precision", "recall"):
         table.add_column(heading, justify="right")
-    for half, quality in qualities.items():
+    for part, quality in qualities.items():
         counts = (quality.statements, quality.stated, quality.found, quality.right)
-        table.add_row(half, *map(str, counts), f"{quality.precision:.3f}", f"{quality.recall:.3f}")
+        table.add_row(part, *map(str, counts), f"{quality.precision:.3f}", f"{quality.recall:.3f}")
     console.print(table)
     for mistake in qualities["development"].mistakes:
         console.print(f"{mistake.text}\n    wrong: {sorted(mistake.wrong)}\n    missed: {sorted(mistake.missed)}")

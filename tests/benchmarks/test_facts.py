@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from benchmarks.facts.scoring import HALVES, Half, Statement, measure, statements
+from benchmarks.facts.scoring import PARTS, Part, Statement, measure, statements
 
 from remora_server.domain.fact_patterns import EXCLUSIVE, SHARED, has_named
 from remora_server.domain.fact_words import RELATIONS
@@ -11,23 +11,23 @@ from remora_server.domain.fact_words import RELATIONS
 PREDICATES = EXCLUSIVE | SHARED | {has_named(relation) for relation in RELATIONS}
 
 
-@pytest.mark.parametrize("half", HALVES)
-def test_one_statement_in_six_states_no_fact(half: Half) -> None:
-    stated = statements(half)
+@pytest.mark.parametrize("part", PARTS)
+def test_one_statement_in_six_states_no_fact(part: Part) -> None:
+    stated = statements(part)
 
-    assert len(stated) == len({each.text for each in stated}) == 150
-    assert sum(not each.facts for each in stated) == 25
+    assert len(stated) == len({each.text for each in stated}) >= 150
+    assert 6 * sum(not each.facts for each in stated) == len(stated)
 
 
 def test_no_statement_is_in_both_halves() -> None:
-    development, held_out = ({each.text for each in statements(half)} for half in HALVES)
+    development, held_out = ({each.text for each in statements(part)} for part in PARTS)
 
     assert not development & held_out
 
 
-@pytest.mark.parametrize("half", HALVES)
-def test_facts_are_stated_in_the_vocabulary(half: Half) -> None:
-    facts = [fact for each in statements(half) for fact in each.facts]
+@pytest.mark.parametrize("part", PARTS)
+def test_facts_are_stated_in_the_vocabulary(part: Part) -> None:
+    facts = [fact for each in statements(part) for fact in each.facts]
 
     assert len(facts) > 125
     assert {predicate for _, predicate, _ in facts} <= PREDICATES
@@ -44,9 +44,9 @@ def test_of_what_is_held_out_nine_facts_in_ten_are_right() -> None:
     assert measure(statements("held_out")).precision >= 0.9
 
 
-@pytest.mark.parametrize("half", HALVES)
-def test_nothing_is_found_where_nothing_is_stated(half: Half) -> None:
-    nothing = [each for each in statements(half) if not each.facts]
+@pytest.mark.parametrize("part", PARTS)
+def test_nothing_is_found_where_nothing_is_stated(part: Part) -> None:
+    nothing = [each for each in statements(part) if not each.facts]
 
     assert nothing
     assert measure(nothing).found == 0

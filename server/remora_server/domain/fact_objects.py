@@ -241,8 +241,8 @@ def employer(rest: str) -> tuple[str, ...]:
     found = proper(rest[called.end() if called else 0 :], words.EMPLOYER_PARTICLES) or phrase(rest, _ENDS_EMPLOYER)
     if not found or is_capitalised(found):
         return (found,) if found else ()
-    action = re.match(r"[a-z]+ing\b", found)
-    known = not action and not _TIME.match(found) and found.split()[-1].lower() not in words.NO_EMPLOYERS
+    vague = re.match(r"[a-z]+ing\b|office\Z", found)
+    known = not vague and not _TIME.match(found) and found.split()[-1].lower() not in words.NO_EMPLOYERS
     return (found,) if known else ()
 
 

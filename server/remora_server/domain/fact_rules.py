@@ -37,9 +37,9 @@ _TIMES = r"(?: (?:part-time|full-time|remotely|mainly|nights|weekends|shifts|day
 _TOWARD = r"(?: from [^,]{1,40}?)?(?: (?:back|over|down|up|out|on))? to"
 _LONG = r"[^,]{1,40}?"
 _FILLED = r"(?:(?!(?:who|which|that|with|on|as|in|to|like|for|at|through|up|off|out|and|not) )[\w'-]+ ){0,6}"
+"""Words between "work" and its preposition: "work three days a week at"."""
 _PLACED = r"(?:(?!(?:who|which|that|as|in|to|like|for|through|up|off|and|not) )[\w'-]+ ){0,8}"
-"""Words between a verb and its preposition: "work three days a week at"."""
-
+"""Words between "live" and "in": "live on a farm in"."""
 _DEGREE = (
     rf"{_BE} (?:doing|pursuing|getting|finishing|completing|working on) (?:an?|my) (?:[\w'-]+ )?"
     r"(?:degree|master's|masters|bachelor's|bachelors|phd|doctorate|mba|ma|msc|bsc|ba) in"

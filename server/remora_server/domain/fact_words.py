@@ -179,7 +179,7 @@ TECHNOLOGIES = frozenset(
 )
 """What people also say that they moved to."""
 NO_EMPLOYERS = frozenset(
-    "home night nights living free peanuts cash office weekend promotion raise weekends least first once last"
+    "home night nights living free peanuts cash weekend promotion raise weekends least first once last"
     " work change fun money food desk pace computer laptop distance speed level times best years ease odds"
     " height heights dawn dusk noon exposure tips".split()
 )

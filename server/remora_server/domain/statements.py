@@ -20,8 +20,7 @@ HIDDEN = "\ufffc"
 
 
 class Statement(Struct, frozen=True):
-    """A sentence as it was said, and its clauses, contractions written out and openings such "
-    "as "by the way" cut off."""
+    """A sentence as it was said, and its clauses without contractions and without openings such as "by the way"."""
 
     sentence: str
     clauses: tuple[str, ...]
@@ -47,11 +46,11 @@ def statements(text: str) -> Iterator[Statement]:
 
 # What is no speech of the speaker's own.
 
-_FENCE = re.compile(r"[ ]{0,3}(?:```[^`\n]*|~~~[^\n]*)\n?\Z")
+_FENCE = re.compile(r" {0,3}(?:(```)[^`\n]*|(~~~)[^\n]*)\n?\Z")
 _ASIDE = re.compile(r" {4}|\t|\s{0,3}>|\s{0,3}\|")
 _CODE = re.compile(r"`[^`]*`")
 _QUOTED = re.compile(r"“[^”]*+(?:”|\Z)|«[^»]*+(?:»|\Z)|„[^“”]*+(?:[“”]|\Z)")
-_PARAGRAPH = re.compile(r"\n[ \t]*\n")
+_PARAGRAPH = re.compile(r"\n[ \t\r]*\n")
 _SINGLE_OPENS = re.compile(r"(?<!\w)'(?=\w)")
 _SINGLE_CLOSES = re.compile(r"(?<=[\w.!?,])'(?!\w)")
 
@@ -68,11 +67,14 @@ def _hide(text: str) -> str:
 
 
 def _hidden_lines(lines: list[str]) -> Iterator[str]:
-    fenced = False
+    """Lines, with nothing instead of those of code blocks, quoted lines and tables."""
+    fence = ""
     for line in lines:
-        fence = _FENCE.match(line) is not None
-        yield "\n" * len(line) if fence or fenced or _ASIDE.match(line) else line
-        fenced ^= fence
+        found = _FENCE.match(line)
+        mark = (found[1] or found[2]) if found else ""
+        yield "\n" * len(line) if mark or fence or _ASIDE.match(line) else line
+        if mark and (not fence or mark == fence):
+            fence = "" if fence else mark
 
 
 def _hide_quotations(paragraph: str) -> str:
@@ -291,7 +293,8 @@ def _clauses(said: str) -> tuple[str, ...]:
     aside = _ASIDE_FIRST.match(stated)
     start = aside.end() if aside else 0
     cut = map(_cut_opening, (stated[:start], *_SPLIT.split(stated[start:])))
-    return tuple(filter(None, (clause.strip(" .,;:!()*_\u2026") for clause in cut)))
+    stripped = (clause.strip(" .,;:!()*_\u2026") for clause in cut)
+    return tuple(clause for clause in stripped if clause.strip(HIDDEN))
 
 
 def _cut_opening(clause: str) -> str:
