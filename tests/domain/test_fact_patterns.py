@@ -242,6 +242,7 @@ HOSTILE = [
     " \n",
     "a",
     "I live in ",
+    "I live in Rome. ",
     "I live in A. ",
     "my sister ",
     "I, ",
@@ -257,8 +258,14 @@ HOSTILE = [
 
 
 @pytest.mark.parametrize("part", HOSTILE)
-def test_a_mebibyte_of_anything_is_read(part: str) -> None:
-    facts_in(part * (2**20 // len(part)))
+def test_a_long_text_of_anything_is_read(part: str) -> None:
+    facts_in(part * (2**17 // len(part)))
+
+
+def test_a_mebibyte_of_everything_is_read() -> None:
+    every = "".join(part * 20 + "\n\n" for part in HOSTILE)
+
+    facts_in(every * (2**20 // len(every)))
 
 
 def calls(text: str) -> int:
