@@ -967,6 +967,14 @@ class RecallHit:
     def encoded(self) -> bytes:
         """The message as it is served."""
 
+    @property
+    def before(self) -> list[bytes]:
+        """Its user's messages before it in its conversation, by sequence: as many as the search asked for."""
+
+    @property
+    def after(self) -> list[bytes]:
+        """Those after it, likewise."""
+
 @final
 class SearchResult:
     """What a search found."""
@@ -1245,6 +1253,7 @@ class Recall:
         expression: tuple[Any, ...] | None,
         exclude: Sequence[tuple[int, int]],
         seen: Sequence[tuple[int, int]],
+        around: int,
         published: int,
     ) -> SearchResult:
         """Return the best `k` messages of the scope.
@@ -1255,7 +1264,8 @@ class Recall:
         weight of words is 1, and messages that score 0 are left out. Statistics and the best are
         those of the scope, before `roles`, times (after, before; microseconds, exclusive), the `expression` and `seen`
         (uid, sequence). Messages in `exclude` are no candidates either, and count as if they had no words and no
-        vector. `half_life`, in seconds, is that of the component recency.
+        vector. `half_life`, in seconds, is that of the component recency. `around` says how many messages before and
+        after each hit come with it.
 
         An expression on attributes is ("all" | "any", [expression, ...]), ("not", expression) or ("condition", key,
         operator, values), with values of None, bool, int, float or str; at most 32 levels deep.

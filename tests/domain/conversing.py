@@ -139,7 +139,16 @@ class Conversations:
             if within in (None, place[0]) and (UIDS[place[0]], place[1]) not in query.exclude
         ]
         hits = tuple(
-            Hit(UIDS[place[0]], place[0], place[1], 0.9 - rank / 100, self._components(), self._encoded(place))
+            Hit(
+                UIDS[place[0]],
+                place[0],
+                place[1],
+                0.9 - rank / 100,
+                self._components(),
+                self._encoded(place),
+                self._near(place, -1)[-query.around :],
+                self._near(place, 1)[: query.around],
+            )
             for rank, place in enumerate(places[: query.options.k])
         )
         index = IndexState(self.model, 0, WordsOnly.NO_MODEL)
@@ -147,6 +156,11 @@ class Conversations:
 
     def _components(self) -> tuple[Component, ...]:
         return (Component("cosine", self.cosine, 1.0),)
+
+    def _near(self, place: tuple[str, int], way: int) -> list[bytes]:
+        """The messages of its conversation before (-1) or after (1) a place."""
+        here = [each for each in self.messages if each.conversation_id == place[0]]
+        return [each.encoded for each in here if (each.sequence - place[1]) * way > 0]
 
     def _encoded(self, place: tuple[str, int]) -> bytes:
         return next(each.encoded for each in self.messages if each.place == place)

@@ -506,10 +506,10 @@ class Vanishing(Conversations):
         raise ConversationNotFound(query.conversation_id)
 
 
-def test_a_tool_call_whose_conversation_is_deleted_meanwhile_is_left_out() -> None:
+def test_a_tool_call_is_whole_as_the_search_saw_it() -> None:
     store = Vanishing(TOOLS, places(5, 1))
     context = assemble(store, query="a", system="s", recent_messages=0, search=SearchOptions())
-    assert sequences(context) == [0, 1]
+    assert sequences(context) == [0, 1, 2, 3, 4, 5]
 
 
 def test_units_are_in_the_order_of_their_first_messages() -> None:

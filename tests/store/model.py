@@ -960,7 +960,7 @@ class WordsOf:
     def search(self, query: SearchQuery) -> SearchResult:
         words = set(query.text.lower().split())
         hits = [
-            _hit(kept, message, shared)
+            _hit(kept, message, shared, query.around)
             for kept, message in _in_scope(self._tenant, query.scope)
             if (shared := len(words.intersection(message.draft.text.lower().replace(",", " ").split())))
             and (kept.uid, message.sequence) not in query.exclude
@@ -970,10 +970,16 @@ class WordsOf:
         return SearchResult(tuple(best), state, query.options.profile, self._revision)
 
 
-def _hit(kept: Kept, message: Message, shared: int) -> Hit:
+def _hit(kept: Kept, message: Message, shared: int, around: int) -> Hit:
     encoded = message.served().SerializeToString()
+    here = kept.of(message.user_id)
+    before = [each.served().SerializeToString() for each in here if each.sequence < message.sequence]
+    after = [each.served().SerializeToString() for each in here if each.sequence > message.sequence]
     part = Component("bm25", float(shared), 1.0)
-    return Hit(kept.uid, kept.draft.id, message.sequence, float(shared), (part,), encoded)
+    places = kept.uid, kept.draft.id, message.sequence
+    return Hit(
+        *places, float(shared), (part,), encoded, before[len(before) - around :] if around else (), after[:around]
+    )
 
 
 def _in_scope(tenant: Tenant, scope: Scope) -> list[tuple[Kept, Message]]:

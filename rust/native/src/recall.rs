@@ -196,7 +196,7 @@ impl PyRecall {
     }
 
     #[pyo3(signature = (tenant, *, user_id, uid, text, vector, pieces, model, profile, k, threshold, weights, half_life, roles, sent, received,
-                        expression, exclude, seen, published))]
+                        expression, exclude, seen, around, published))]
     #[expect(clippy::too_many_arguments, reason = "they are keywords in Python")]
     fn search(
         &self,
@@ -219,6 +219,7 @@ impl PyRecall {
         expression: Option<&Bound<'_, PyAny>>,
         exclude: Vec<(u64, u64)>,
         seen: Vec<(u64, u64)>,
+        around: usize,
         published: u64,
     ) -> PyResult<SearchResult> {
         if half_life.is_some_and(|seconds| !(seconds > 0.0 && seconds.is_finite())) {
@@ -250,6 +251,7 @@ impl PyRecall {
             },
             exclude: &exclude,
             seen: &seen,
+            around,
             published,
         };
         let recall = self.recall()?;
@@ -368,6 +370,21 @@ impl RecallHit {
     fn encoded<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
         PyBytes::new(py, &self.0.encoded)
     }
+
+    #[getter]
+    fn before<'py>(&self, py: Python<'py>) -> Vec<Bound<'py, PyBytes>> {
+        listed(py, &self.0.before)
+    }
+
+    #[getter]
+    fn after<'py>(&self, py: Python<'py>) -> Vec<Bound<'py, PyBytes>> {
+        listed(py, &self.0.after)
+    }
+}
+
+fn listed<'py>(py: Python<'py>, messages: &[Bytes]) -> Vec<Bound<'py, PyBytes>> {
+    let messages = messages.iter();
+    messages.map(|encoded| PyBytes::new(py, encoded)).collect()
 }
 
 /// The texts without the names of those who take part.

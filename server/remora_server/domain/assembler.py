@@ -13,6 +13,7 @@ from remora_server.domain.context import Context, ContextRequest, Merge, Renderi
 from remora_server.domain.context_items import ANSWER, QUESTION, Origins
 from remora_server.domain.context_messages import SYSTEM_ROLES, ContextMessage, MessageReader, Place, Unit
 from remora_server.domain.context_sources import (
+    AROUND,
     ConversationSource,
     MessageSource,
     Recalled,
@@ -121,7 +122,7 @@ class _Assembly(Struct, frozen=True):
         waiting = selection.take_run(runs, limit // 2 if self.request.search else limit)
         found = self._recall(recent, selection)
         hits = candidates(self.renderer, Section.RECALLED, [(unit,) for unit in found.units])
-        sides = self._other_sides(selection.take_all(hits))
+        sides = self._other_sides(found, selection.take_all(hits))
         others = candidates(self.renderer, Section.RECALLED, [((message,),) for message, _ in sides])
         selection.take_all(others)
         selection.take_run(waiting, limit)
@@ -178,10 +179,11 @@ class _Assembly(Struct, frozen=True):
             options=self.request.search,
             index_wait=self.request.index_wait,
             exclude=tuple((self.conversation_uid, sequence) for sequence in sorted(known)),
+            around=AROUND,
         )
         result = self.searcher.search(self.read, query)
         hits = result.hits if self.request.include_unrelated else speaking(result)
-        return recalled(replace(result, hits=hits), self.reader, self.messages, len(result.hits) - len(hits))
+        return recalled(replace(result, hits=hits), self.reader, len(result.hits) - len(hits))
 
     def _scope(self) -> InConversation | OfUser:
         if self.request.search_user_scope:
@@ -195,7 +197,7 @@ class _Assembly(Struct, frozen=True):
         said = recent.said or self.messages.newest_said(self.request.conversation_id)
         return ("", None) if said is None else (said.text[:QUERY_CHARACTERS], said)
 
-    def _other_sides(self, taken: Sequence[Candidate]) -> list[tuple[ContextMessage, str]]:
+    def _other_sides(self, found: Recalled, taken: Sequence[Candidate]) -> list[tuple[ContextMessage, str]]:
         """What recalled messages answer, or what answers them, and which it is; nothing where a filter was given, which
         these need not pass, and in VoltAgent's orders.
         """
@@ -204,7 +206,7 @@ class _Assembly(Struct, frozen=True):
             return []
         sides: dict[Place, tuple[ContextMessage, str]] = {}
         for unit in (unit for candidate in taken for unit in candidate.units):
-            side = self.messages.other_side(unit)
+            side = found.beside[unit[0].place].other_side(unit)
             if side is not None:
                 sides.setdefault(side.place, (side, ANSWER if unit[0].opens_turn else QUESTION))
         return list(sides.values())

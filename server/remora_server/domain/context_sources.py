@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from itertools import takewhile
+from collections.abc import Callable, Iterable, Iterator
+from itertools import islice, takewhile
 from typing import Protocol
 
 from msgspec import Struct, field
@@ -12,9 +12,8 @@ from msgspec.structs import replace
 from remora_server.domain.calls import Read
 from remora_server.domain.context_messages import USER, ContextMessage, MessageReader, Place, Unit, whole_units
 from remora_server.domain.conversations import Conversation
-from remora_server.domain.errors import ConversationNotFound
 from remora_server.domain.messages import MessagePage, MessageQuery, View
-from remora_server.domain.search import IndexState, SearchQuery, SearchResult
+from remora_server.domain.search import Hit, IndexState, SearchQuery, SearchResult
 from remora_server.domain.windows import Summary, Window
 
 LARGEST_PAGE = 1_000
@@ -22,6 +21,8 @@ TOOL_REACH = 32
 """How many messages before and after one that was found may hold the rest of its tool calls."""
 OTHER_SIDE_REACH = 8
 """How far from a question its answer may be, behind the tools that were called for it."""
+AROUND = TOOL_REACH + OTHER_SIDE_REACH
+"""How many messages before and after each hit a context may look at."""
 
 
 class ConversationSource(Protocol):
@@ -81,63 +82,73 @@ class UserMessages:
         said = [message for message in self._reader.page(conversation_id, found.encoded) if message.opens_turn]
         return said[-1] if said else None
 
-    def unit_around(self, message: ContextMessage) -> Unit | None:
-        """The unit that holds a message; None where the rest of it is not to be had."""
+    def _list(self, query: MessageQuery) -> MessagePage:
+        return self._source.list(self._read, replace(query, user_id=self._user_id))
+
+
+class Beside(Struct, frozen=True):
+    """The messages around one that was found, as the same search saw them."""
+
+    hit: Hit
+    reader: MessageReader
+
+    def earlier(self, place: Place, reach: int) -> Iterator[ContextMessage]:
+        """Those before a place, the nearest first."""
+        return islice(self._beyond(reversed(self.hit.before), lambda one: one.sequence < place[1]), reach)
+
+    def later(self, place: Place, reach: int) -> Iterator[ContextMessage]:
+        """Those after a place, the nearest first."""
+        return islice(self._beyond(self.hit.after, lambda one: one.sequence > place[1]), reach)
+
+    def _beyond(
+        self, encoded: Iterable[bytes], is_beyond: Callable[[ContextMessage], bool]
+    ) -> Iterator[ContextMessage]:
+        return filter(is_beyond, (self.reader.message(self.hit.conversation_id, each) for each in encoded))
+
+    def unit_of(self, message: ContextMessage) -> Unit | None:
+        """The unit that holds the message that was found; None where the rest of it is not to be had."""
         if not message.uses_tools:
             return (message,)
-        before, after = self._before(message, TOOL_REACH), self._after(message, TOOL_REACH)
-        return next((unit for unit in whole_units([*before, message, *after]) if message in unit), None)
+        before = reversed(list(self.earlier(message.place, TOOL_REACH)))
+        around = [*before, message, *self.later(message.place, TOOL_REACH)]
+        return next((unit for unit in whole_units(around) if message in unit), None)
 
     def other_side(self, unit: Unit) -> ContextMessage | None:
         """The answer to a unit that is a question, or else the question that it answers, where one is near."""
         if unit[0].opens_turn:
-            turn = takewhile(lambda message: not message.opens_turn, self._after(unit[-1], OTHER_SIDE_REACH))
+            later = self.later(unit[-1].place, OTHER_SIDE_REACH)
+            turn = takewhile(lambda message: not message.opens_turn, later)
             return next((message for message in turn if message.is_answer), None)
-        before = reversed(self._before(unit[0], OTHER_SIDE_REACH))
-        return next((message for message in before if message.opens_turn), None)
-
-    def _before(self, message: ContextMessage, limit: int) -> list[ContextMessage]:
-        return self._near(message, MessageQuery("", before_sequence=message.sequence, limit=limit))
-
-    def _after(self, message: ContextMessage, limit: int) -> list[ContextMessage]:
-        return self._near(message, MessageQuery("", after_sequence=message.sequence, newest=False, limit=limit))
-
-    def _near(self, message: ContextMessage, query: MessageQuery) -> list[ContextMessage]:
-        """Messages of a message's conversation, by sequence; none where that was deleted since it was found."""
-        here = message.conversation_id
-        try:
-            found = self._list(replace(query, conversation_id=here))
-        except ConversationNotFound:
-            return []
-        return self._reader.page(here, found.encoded)
-
-    def _list(self, query: MessageQuery) -> MessagePage:
-        return self._source.list(self._read, replace(query, user_id=self._user_id))
+        earlier = self.earlier(unit[0].place, OTHER_SIDE_REACH)
+        return next((message for message in earlier if message.opens_turn), None)
 
 
 class Recalled(Struct):
     """What a search brought back: units, best first, and the rank (from 1) and score of each message that was found.
 
-    `unrelated` counts the hits that do not speak to the query; `uids` are those of their conversations.
+    `beside` has what is around each unit, by the place of its first message. `unrelated` counts the hits that do not
+    speak to the query; `uids` are those of their conversations.
     """
 
     units: list[Unit] = field(default_factory=list)
+    beside: dict[Place, Beside] = field(default_factory=dict)
     found: dict[Place, tuple[int, float]] = field(default_factory=dict)
     index: IndexState | None = None
     unrelated: int = 0
     uids: dict[str, int] = field(default_factory=dict)
 
 
-def recalled(result: SearchResult, reader: MessageReader, messages: UserMessages, unrelated: int = 0) -> Recalled:
+def recalled(result: SearchResult, reader: MessageReader, unrelated: int = 0) -> Recalled:
     """The hits of a search, each with the rest of its unit; a hit whose unit is not whole is left out."""
     gathered = Recalled(index=result.index, unrelated=unrelated)
     held: set[Place] = set()
     for rank, hit in enumerate(result.hits, 1):
-        message = reader.message(hit.conversation_id, hit.encoded)
+        message, beside = reader.message(hit.conversation_id, hit.encoded), Beside(hit, reader)
         gathered.found[message.place] = rank, hit.score
         gathered.uids[hit.conversation_id] = hit.conversation_uid
-        unit = None if message.place in held else messages.unit_around(message)
+        unit = None if message.place in held else beside.unit_of(message)
         if unit is not None:
             gathered.units.append(unit)
+            gathered.beside[unit[0].place] = beside
             held.update(member.place for member in unit)
     return gathered

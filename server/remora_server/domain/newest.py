@@ -13,7 +13,7 @@ from remora_server.domain.context_sources import LARGEST_PAGE, TOOL_REACH, UserM
 from remora_server.domain.renderings import Renderer
 from remora_server.domain.turns import Recent, Turn, recent_turns
 
-PAGE_TOKENS = 32
+PAGE_TOKENS = 128
 """The first page of recent messages would fill the budget if each cost so much."""
 SMALLEST_PAGE = 16
 

@@ -127,7 +127,7 @@ class SearchQuery(Struct, frozen=True):
 
     `index_wait` is how many seconds to wait for messages that are not embedded yet. Messages in `exclude` and in
     `seen`, as (conversation uid, sequence), are no candidates; those in `exclude` pass nothing on to others either.
-    `words_only` is why there is no vector.
+    `words_only` is why there is no vector. Each hit comes with as many messages before and after it as `around` says.
     """
 
     scope: Scope
@@ -138,6 +138,7 @@ class SearchQuery(Struct, frozen=True):
     exclude: tuple[tuple[int, int], ...] = ()
     seen: tuple[tuple[int, int], ...] = ()
     words_only: WordsOnly | None = None
+    around: int = 0
 
 
 class Component(Struct, frozen=True):
@@ -149,7 +150,10 @@ class Component(Struct, frozen=True):
 
 
 class Hit(Struct, frozen=True):
-    """One message found; `encoded` is the message in wire form."""
+    """One message found; `encoded` is the message in wire form.
+
+    `before` and `after` are its user's messages around it in the conversation, by sequence: see SearchQuery.
+    """
 
     conversation_uid: int
     conversation_id: str
@@ -157,6 +161,8 @@ class Hit(Struct, frozen=True):
     score: float
     components: tuple[Component, ...]
     encoded: bytes
+    before: Sequence[bytes] = ()
+    after: Sequence[bytes] = ()
 
 
 class WordsOnly(Enum):

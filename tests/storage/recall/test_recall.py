@@ -22,6 +22,7 @@ from tests.storage.opening import READ, WRITE
 from tests.storage.recall.opened import HERE, MODEL, Opened, decoded, embed, opened
 from tests.store.asking import draft, searched
 
+from remora.v1.message_pb2 import Message
 from remora_server.domain.calls import Read
 from remora_server.domain.errors import ConversationNotFound, DeadlineExceeded, InvalidField, RevisionUnknown
 from remora_server.domain.messages import Append, Edit, MessageEmbedding, Remove, Replace
@@ -63,6 +64,19 @@ def test_a_message_is_found_by_words_as_soon_as_it_is_acknowledged(here: Opened)
         "c": "I drink coffee",
         "d": "Coffee is here",
     }
+
+
+def test_a_hit_comes_with_the_messages_of_its_user_around_it(here: Opened) -> None:
+    here.append(*(f"message {number}" for number in range(5)))
+    here.append("of another user", user="tom")
+    here.append("in the middle", *(f"message {number}" for number in range(5, 10)))
+    here.store.messages.delete(WRITE, "c", "sarah", ["message 5"])
+    query = SearchQuery(HERE, "middle", None, SearchOptions(k=1, profile=Profile.LEXICAL), 0.0)
+
+    for around, before, after in ((0, [], []), (2, [3, 4], [6, 7]), (9, [0, 1, 2, 3, 4], [6, 7, 8, 9])):
+        (hit,) = searched(here.store, READ, replace(query, around=around)).hits
+        texts = [[Message.FromString(each).text for each in side] for side in (hit.before, hit.after)]
+        assert texts == [[f"message {number}" for number in side] for side in (before, after)]
 
 
 def test_a_message_is_found_by_its_vector_once_it_is_embedded(here: Opened) -> None:

@@ -125,6 +125,22 @@ impl Content {
         Some(self.order[index].1 as usize)
     }
 
+    /// The encoded messages before and after a sequence, so many of each at most, in their order.
+    pub(crate) fn around(&self, sequence: u64, reach: usize) -> (Vec<Bytes>, Vec<Bytes>) {
+        let (before, rest) = match self.find(sequence) {
+            Ok(index) => (&self.order[..index], &self.order[index + 1..]),
+            Err(index) => self.order.split_at(index),
+        };
+        let encoded = |documents: &[(u64, u32)]| {
+            let slots = documents.iter().map(|&(_, slot)| slot);
+            slots.map(|slot| self.encoded(slot)).collect()
+        };
+        (
+            encoded(&before[before.len().saturating_sub(reach)..]),
+            encoded(&rest[..reach.min(rest.len())]),
+        )
+    }
+
     /// The documents with their slots, by slot.
     pub(crate) fn documents(&self) -> impl Iterator<Item = (u32, &Document)> {
         let slots = (0..).zip(&self.documents);

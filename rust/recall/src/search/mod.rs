@@ -62,6 +62,10 @@ pub struct FoundMessage {
     pub components: Vec<Component>,
     /// The encoded stored message.
     pub encoded: Bytes,
+    /// The messages before it in its part, as many as the search asks for, in their order.
+    pub before: Vec<Bytes>,
+    /// The messages after it, likewise.
+    pub after: Vec<Bytes>,
 }
 
 impl Recall {
@@ -149,7 +153,7 @@ fn hits(views: &[View<'_>], search: &Search<'_>, scores: &Scores) -> Vec<FoundMe
         offer(number, view, scores, passes, &mut best);
     }
     best.into_sorted()
-        .map(|ranked| found(&views[ranked.view as usize], scores, ranked))
+        .map(|ranked| found(&views[ranked.view as usize], search, scores, ranked))
         .collect()
 }
 
@@ -188,7 +192,8 @@ fn can_be_found(view: &View<'_>, search: &Search<'_>, slot: u32) -> bool {
         })
 }
 
-fn found(view: &View<'_>, scores: &Scores, ranked: Ranked) -> FoundMessage {
+fn found(view: &View<'_>, search: &Search<'_>, scores: &Scores, ranked: Ranked) -> FoundMessage {
+    let (before, after) = view.content.around(ranked.sequence, search.around);
     FoundMessage {
         uid: ranked.uid,
         sequence: ranked.sequence,
@@ -196,5 +201,7 @@ fn found(view: &View<'_>, scores: &Scores, ranked: Ranked) -> FoundMessage {
         score: ranked.score,
         components: scores.sheet.explain(view.base + ranked.slot as usize),
         encoded: view.content.encoded(ranked.slot),
+        before,
+        after,
     }
 }

@@ -38,6 +38,8 @@ pub struct Search<'a> {
     pub exclude: &'a [(u64, u64)],
     /// Documents that are no candidates because they were found before, by (uid, sequence).
     pub seen: &'a [(u64, u64)],
+    /// How many documents before and after each hit come with it.
+    pub around: usize,
     /// The revision up to which changes are visible.
     pub published: u64,
 }

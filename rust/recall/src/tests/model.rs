@@ -201,6 +201,7 @@ pub(super) struct Question {
     pub(super) weights: Weights,
     pub(super) filter: Filter,
     pub(super) exclude: Vec<(u64, u64)>,
+    pub(super) around: usize,
     pub(super) seen: Vec<(u64, u64)>,
     pub(super) half_life: Option<f64>,
 }
@@ -217,6 +218,7 @@ impl Question {
             weights: Weights::default(),
             filter: Filter::default(),
             exclude: Vec::new(),
+            around: 0,
             seen: Vec::new(),
             half_life: None,
         }
@@ -240,6 +242,7 @@ impl Question {
             weights: self.weights,
             filter: self.filter.clone(),
             exclude: &self.exclude,
+            around: self.around,
             seen: &self.seen,
             half_life: self.half_life,
             published,

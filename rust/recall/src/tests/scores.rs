@@ -214,6 +214,32 @@ fn equal_scores_are_ordered_by_conversation_then_sequence() {
 }
 
 #[test]
+fn a_hit_comes_with_the_messages_around_it() {
+    let recall = recall();
+    recall.begin_user(TENANT, "ann");
+    recall.finish_user(TENANT, "ann");
+    let encoded: Vec<_> = (1..=6)
+        .map(|sequence| {
+            let text = if sequence == 3 { "a red boat" } else { "tea" };
+            let row = Row::new(sequence * 2, sequence, text);
+            recall.put(key("ann", 7), "c", row.encoded(), None, sequence);
+            row.encoded()
+        })
+        .collect();
+    let mut question = Question::new(Profile::Lexical, "boat", None);
+
+    for (around, before, after) in [(0, 2..2, 3..3), (2, 0..2, 3..5), (9, 0..2, 3..6)] {
+        question.around = around;
+        let found = question.ask(&recall, ANN);
+        let [hit] = &found.hits[..] else {
+            panic!("{found:?}")
+        };
+        assert_eq!(hit.before, encoded[before]);
+        assert_eq!(hit.after, encoded[after]);
+    }
+}
+
+#[test]
 fn a_message_without_a_vector_is_found_by_its_words_and_has_no_cosine() {
     let mut store = Store::default();
     store.put(
@@ -308,6 +334,7 @@ fn a_query_without_direction_is_refused() {
         weights: Weights::default(),
         filter: Filter::default(),
         exclude: &[],
+        around: 0,
         seen: &[],
         half_life: None,
         published: 0,

@@ -219,6 +219,7 @@ class LoadedScope:
             expression=None if options.filter.where is None else expression(options.filter.where),
             exclude=list(query.exclude),
             seen=list(query.seen),
+            around=query.around,
             published=revision,
         )
         return revision, found
@@ -242,4 +243,6 @@ def _hit(found: _native.RecallHit) -> Hit:
         score=found.score,
         components=tuple(Component(*component) for component in found.components),
         encoded=found.encoded,
+        before=found.before,
+        after=found.after,
     )
