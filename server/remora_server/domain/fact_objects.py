@@ -71,7 +71,9 @@ def name_alone(rest: str) -> str:
     """A name after "am" or "is", where capital letters may also be those of a nationality or of a headline."""
     found = name(rest)
     parts = found.lower().split()
-    return "" if not parts or parts[0] in words.DEMONYMS or words.HEADLINE.intersection(parts) else found
+    described = re.search(r"-[a-z]+(?:ed|ing|based|born|like|free)\b", found)
+    unnamed = described or words.HEADLINE.intersection(parts)
+    return "" if not parts or parts[0] in words.DEMONYMS or unnamed else found
 
 
 def given_name(rest: str) -> tuple[str, ...]:
@@ -190,14 +192,18 @@ def place(rest: str) -> tuple[str, ...]:
     return (found,) if known and f"{found} or " not in rest else ()
 
 
+_LOWER_PLACE = re.compile(r"(?:(?:new|san|los|las|saint|st|la|el|rio|hong|cape|fort|tel) )?[^\W\d_]{4,}(?: city)?")
+_NOT_A_PLACE = re.compile(r"\A(?:the )?\S+ (?:\d|(?:team|department|group|side|class|world|project|branch)\b)")
+
+
 def known_place(rest: str) -> tuple[str, ...]:
     """A place that has a name, or is called a town, a village, ...; all may be in lower case."""
     found = place(rest)
     named = any(map(is_capitalised, " ".join(found).split()))
     called = any(set(each.lower().split()) & words.SETTLEMENTS for each in found)
-    alone = found and rest.islower() and not re.match(r"(?:an?|the|my|our) ", rest)
-    technical = any(each.lower() in words.TECHNOLOGIES for each in found)
-    return found if (named or called or alone) and not technical else ()
+    alone = found and rest.islower() and _LOWER_PLACE.fullmatch(found[0])
+    unfit = any(each.lower() in words.TECHNOLOGIES for each in found) or _NOT_A_PLACE.search(rest)
+    return found if (named or called or alone) and not unfit else ()
 
 
 def _proper_place(rest: str) -> str:
@@ -248,7 +254,8 @@ def employer(rest: str) -> tuple[str, ...]:
 
 def company(rest: str) -> tuple[str, ...]:
     """An employer with a name of its own."""
-    return tuple(each for each in employer(rest) if is_capitalised(each) and each.lower() not in words.SERVICES)
+    known = (each for each in employer(rest) if is_capitalised(each) and each.lower() not in words.SERVICES)
+    return tuple(each for each in known if not re.match(r" ?\d", rest[len(each) :]))
 
 
 def job(rest: str) -> tuple[str, ...]:
@@ -288,21 +295,25 @@ def _is_past(found: str) -> bool:
 
 def field(rest: str) -> tuple[str, ...]:
     """A field of work, in lower case or in abbreviations: "finance", "IT"."""
-    if re.match(r"(?:an?|the|my|our|this|that) |\d|[A-Z](?![A-Z])", rest):
-        return ()
     abbreviated = _ABBREVIATION.match(rest)
+    if not abbreviated and re.match(r"(?:an?|the|my|our|this|that) |[\dA-Z]", rest):
+        return ()
     found = abbreviated[0] if abbreviated else phrase(rest, _ENDS_PLACE - {"and"})
     known = found and not _TIME.match(found) and found.split()[-1].lower() not in words.NO_FIELDS
     return (found,) if known else ()
 
 
-_ABBREVIATION = re.compile(r"[A-Z]{2,4}\b")
+_ABBREVIATION = re.compile(r"[A-Z]{2,4}(?=\Z|[,.;]| [a-z])")
 
 
 def subject_matter(rest: str) -> tuple[str, ...]:
     """What somebody studies, unless it is a language."""
     found = phrase(rest, _ENDS_PLACE - {"and"})
-    said = found and found.lower() not in words.LANGUAGES and not re.match(r"(?:hard|at|for|in|every|a lot|to)\b", rest)
+    said = (
+        found
+        and found.lower() not in words.LANGUAGES
+        and not re.match(r"(?:hard|at|for|in|every|a lot|to|the|this|that)\b", rest)
+    )
     return (found,) if said else ()
 
 
@@ -311,6 +322,7 @@ def subject_matter(rest: str) -> tuple[str, ...]:
 _UNCERTAIN = matching(r"\b(?:or|about (?:you|this|that|how))\b")
 _OF_THE_TALK = matching(
     r"the (?:idea|way|first|second|third|last|one|sound|look|fact|new|other|same|answer|point|result|version|design)\b"
+    r"(?! of)"
     r"|(?:option|version|plan|draft|number|choice|variant)\b"
     r"|to (?:think|say|know|see if|believe|bother|ask|interrupt|admit|break)\b"
 )
@@ -323,7 +335,12 @@ def liked(rest: str) -> tuple[str, ...]:
     if _UNCERTAIN.search(rest) or _OF_THE_TALK.match(rest) or first in words.UNSAID - {"both"}:
         return ()
     found = (phrase(part, words.CLAUSES if _ACTION.match(part) else words.LIKED_STOPS) for part in listed(rest))
-    return tuple(each for each in found if each and each.split()[-1].lower() not in words.OF_THE_TALK)
+    own = words.OF_THE_TALK if first == "the" else frozenset[str]()
+    return tuple(each for each in found if each and not _is_of_the_talk(each.lower().split(), own))
+
+
+def _is_of_the_talk(said: list[str], own: frozenset[str]) -> bool:
+    return said[-1] in words.OF_THE_TALK or not own.isdisjoint(said)
 
 
 def disliked(rest: str) -> tuple[str, ...]:
@@ -359,7 +376,9 @@ def played(rest: str) -> tuple[str, ...]:
     """Instruments, sports and games."""
     if _NOT_PLAYED.match(rest):
         return ()
-    found = phrases(words.STOPS | frozenset("on at in a an my".split()))(_SOME.sub("", rest))
+    found = phrases(words.STOPS | frozenset("on at in a an my once twice daily weekly regularly".split()))(
+        _SOME.sub("", rest)
+    )
     return tuple(each for each in found if each.lower() not in words.NOT_PLAYED)
 
 
@@ -387,13 +406,27 @@ def of_list(known: frozenset[str]) -> Objects:
 def condition(rest: str) -> tuple[str, ...]:
     """Illnesses of the list, with the words beside them: "type 1 diabetes"."""
     found = phrases(words.STOPS | frozenset("in on last".split()))(rest)
+    if re.search(r"\b(?:history of|in (?:my|the|our) family|running in)\b", rest):
+        return ()
     return tuple(each for each in found if words.CONDITIONS.intersection(each.lower().split()))
+
+
+_NATIONALITY = matching(
+    r"([^\W\d_]+)(?=\Z|[,.;]| (?:and|but|by|so)\b)|an? ([^\W\d_]+)(?= (?:citizen|national|expat)\b)"
+)
+
+
+def nationality(rest: str) -> tuple[str, ...]:
+    """A nationality by itself or of a citizen, not of a teacher."""
+    found = _NATIONALITY.match(rest)
+    word = (found[1] or found[2]) if found else ""
+    return (word,) if word.lower() in words.NATIONALITIES else ()
 
 
 # Languages.
 
 _ENDS_LANGUAGES = words.STOPS - {"also", "even", "very", "that", "as", "better", "best", "like"} | frozenset(
-    "at in on to my".split()
+    "at in on to my no not".split()
 )
 
 
@@ -423,7 +456,7 @@ _NUMERIC = r"\d{4}-\d\d-\d\d|\d{1,2}[./]\d{1,2}[./]\d{2,4}"
 _DATE = matching(
     rf"(?:on |in |is |the )*({_DAY}|{words.MONTHS}(?: (?:of )?{_YEAR})?|{_NUMERIC}|{words.FEASTS}|{_YEAR})"
 )
-_AGE = matching(r"(\d{1,3})(?=[ -]?(?:years?[ -]old|years of age|y/?o|yrs? old)\b|\Z|, | and )")
+_AGE = matching(r"(\d{1,3})(?=[ -]?(?:years?[ -]old|years of age|y/?o|yrs? old)\b|\Z|,| and | now\b| but )")
 
 
 def date(rest: str) -> tuple[str, ...]:
@@ -451,7 +484,7 @@ def age(rest: str) -> tuple[str, ...]:
 
 # Possessions.
 
-_ENDS_OWNED = words.STOPS | frozenset("and at in on from named called about of".split())
+_ENDS_OWNED = words.STOPS | frozenset("and at in on from named called about of to".split())
 
 
 def owned(rest: str) -> tuple[str, ...]:

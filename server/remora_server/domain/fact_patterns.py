@@ -259,7 +259,7 @@ def _of_named_relation(relation: str, subject: _Subject, rest: str) -> Iterator[
     found = objects.names(rest)
     if found and relation not in _GROUPS:
         yield from _named(relation, found, 0.9)
-        subject, rest = _Subject(found[0]), rest[len(found[0]) :].lstrip(", ")
+        subject, rest = _Subject(found[0]), rest[len(found[0]) :].lstrip(", ").removeprefix("who ")
     rest = _SHORT_IS.sub("is ", rest, count=1) if _SHORT_IS.match(rest) else rest
     if len(found) < 2:
         yield from _of_verbs(subject, rest)

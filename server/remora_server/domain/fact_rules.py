@@ -52,17 +52,20 @@ RULES: tuple[Rule, ...] = (
         "is from", objects.known_place, rf"{_BE} (?:originally )?from", r"comes? (?:originally )?from", "hails? from"
     ),
     _rule("is from", objects.behind_occupation(" from ", objects.known_place), _BE),
-    _rule("grew up in", objects.known_place, "grew up in", "was raised in", "spent my childhood in"),
+    _rule(
+        "grew up in", objects.known_place, rf"grew up {_PLACED}in", rf"was raised {_PLACED}in", "spent my childhood in"
+    ),
     _rule(
         "lives in",
         objects.place,
         rf"lives?{_BESIDE} in",
         "lives? and works? in",
         "works? and lives? in",
-        "resides? in",
+        rf"resides? {_PLACED}in",
         rf"{_BE} (?:living|based|residing|located|settled){_BESIDE} in",
         rf"{_HAVE} lived{_BESIDE} in{_STILL}",
         rf"{_HAVE} been (?:living|based){_BESIDE} in",
+        rf"(?:{_BE}|{_HAVE} been) based out of",
     ),
     _rule(
         "lives in",
@@ -92,7 +95,7 @@ RULES: tuple[Rule, ...] = (
         "works as",
         objects.job,
         rf"works?{_TIMES} as",
-        rf"works? (?:at|for) {_LONG} as",
+        rf"works? {_FILLED}(?:at|for) {_LONG} as",
         rf"{_BE} (?:employed|working){_TIMES} as",
         rf"{_HAVE} been (?:working|employed) as",
         rf"{_HAVE} worked as{_STILL}",
@@ -132,7 +135,11 @@ RULES: tuple[Rule, ...] = (
     ),
     _rule("has an anniversary on", objects.date, "celebrates? (?:my|our) (?:wedding )?anniversary (?:on|in)"),
     _rule(
-        "was born on", objects.date, "was born(?: and raised)? (?:in|on)(?: the)?", "celebrates? my birthday (?:on|in)"
+        "was born on",
+        objects.date,
+        "was born in [^,]{2,40}? on(?: the)?",
+        "was born(?: and raised)? (?:in|on)(?: the)?",
+        "celebrates? my birthday (?:on|in)",
     ),
     _rule(
         "was born in", objects.birthplace, "was born(?: and raised)? (?:in|near)", r"was born(?: on)? [^,]{3,30}? in"
@@ -201,7 +208,7 @@ RULES: tuple[Rule, ...] = (
     ),
     _rule("is learning", objects.learned, rf"{_BE} learning(?: to speak)?", rf"{_HAVE} been learning", confidence=0.8),
     _rule("is learning", objects.languages, rf"{_BE} (?:studying|taking)", "stud(?:y|ies)", rf"{_DID}started learning"),
-    _rule("has nationality", objects.of_list(words.NATIONALITIES), _BE, confidence=0.8),
+    _rule("has nationality", objects.nationality, _BE, confidence=0.8),
     _rule("has", objects.had, rf"{_HAVE}(?: got)?", confidence=0.8),
     _rule("owns", objects.owned, "owns?(?: and (?:run|operate|manage)s?)?"),
     _rule("owns", objects.possession, rf"{_DID}bought", confidence=0.8),
@@ -265,8 +272,11 @@ MY_FAVORITE = matching(
 )
 CALL_ME = matching(
     r"(?:please |just |you can |you may |feel free to |(?:everyone|everybody|people|friends|most people|they"
-    r"|(?:all )?(?:of )?my [\w-]+(?: and (?:my )?[\w-]+)?)(?: at [\w-]+)? (?:just |usually |always |mostly )?)?"
+    r"|(?:all )?(?:of )?my [\w-]+(?: and (?:my )?[\w-]+)?)(?: (?:at|in|from) (?:the |my )?[\w-]+)?"
+    r" (?:just |usually |always |mostly )?)?"
     r"calls? me (?=\S)"
 )
-ALLERGY = matching(r"have an? (?:(?:severe|mild|bad|serious|strong|terrible|slight) )*((?:[\w-]+ ){1,2})allergy")
+ALLERGY = matching(
+    r"have an? (?:(?:severe|mild|bad|serious|strong|terrible|slight) )*+((?:[\w-]+ ){1,2})allergy(?! to)"
+)
 INTOLERANT = matching(r"(?:am|is) (?:\w+ )?(lactose|gluten|fructose|histamine)[ -]intolerant")

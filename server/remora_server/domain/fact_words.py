@@ -61,7 +61,7 @@ DIETS = frozenset(
 
 REGIMES = frozenset(
     "halal kosher gluten-free dairy-free sugar-free lactose-free low-carb low-fat low-sodium keto ketogenic"
-    " paleo plant-based mediterranean organic raw nut-free".split()
+    " paleo plant-based mediterranean nut-free".split()
 )
 """Of these a person may keep several, beside a diet."""
 
@@ -145,7 +145,9 @@ STOPS = CLAUSES | frozenset(
 )
 """Where another phrase ends."""
 LIKED_STOPS = STOPS - {"with"}
-MORE_STOPS = frozenset("at in on from by this two three a an the my our and full-time part-time under remotely".split())
+MORE_STOPS = frozenset(
+    "at in on from by called named this two three a an the my our and full-time part-time under remotely".split()
+)
 """Where a place or an employer also ends."""
 TRAILING = frozenset(
     "now too again today a an the lot much so very well really and or in at on to of is are always myself"
@@ -155,8 +157,8 @@ TRAILING = frozenset(
 
 NO_NAMES = frozenset(
     "monday tuesday wednesday thursday friday saturday sunday january february march april june july august"
-    " september october november december ok okay pm am mr mrs ceo cto cfo it hr pr vp phd a an the and but tv"
-    " usb pc".split()
+    " september october november december ok okay pm am mr mrs ceo cto cfo it hr qa ux ui pr asap vp phd a an"
+    " the and but tv usb pc".split()
 )
 HEADLINE = frozenset("a an the for to in at with on my your is looking trying going".split())
 """Capital letters before these are those of a headline."""
@@ -179,9 +181,10 @@ TECHNOLOGIES = frozenset(
 )
 """What people also say that they moved to."""
 NO_EMPLOYERS = frozenset(
-    "home night nights living free peanuts cash weekend promotion raise weekends least first once last"
-    " work change fun money food desk pace computer laptop distance speed level times best years ease odds"
-    " height heights dawn dusk noon exposure tips".split()
+    "home night nights living free peanuts scale capacity length client clients customer customers people"
+    " companies cash weekend promotion raise weekends least first once last work change fun money food desk pace"
+    " computer laptop distance speed level times best years ease odds height heights dawn dusk noon exposure"
+    " tips".split()
 )
 SERVICES = frozenset(
     "twitter facebook instagram reddit linkedin discord slack zoom netflix spotify tiktok mastodon duolingo"
@@ -201,10 +204,14 @@ NO_FIELDS = frozenset(
 )
 OF_THE_TALK = frozenset(
     "one ones suggestion suggestions idea ideas approach answer answers proposal explanation response option"
-    " options version draft question questions".split()
+    " options version draft question questions snippet code function output error format layout solution change"
+    " changes feature features plan".split()
 )
 """What somebody likes of a talk."""
-NOT_PLAYED = frozenset("safe fair hard dumb dead nice hooky favorites along tricks fetch god detective".split())
+NOT_PLAYED = frozenset(
+    "safe fair hard dumb dead nice hooky favorites along tricks fetch video videos music audio song songs clip"
+    " clips file files sound sounds record records god detective".split()
+)
 NOT_OWNED = frozenset("mistake mistakes error decision problem fault bargain rights nuts crazy mad insane".split())
 NOT_EATERS = frozenset("restaurant restaurants chef cook cookbook food recipe recipes person meal meals".split())
 OWN = RELATIONS - frozenset("friend doctor dentist teacher colleague coworker assistant therapist".split())

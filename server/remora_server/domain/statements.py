@@ -247,7 +247,7 @@ _PLAIN = (
 )
 _JOINS = r"(?:and|but|because|so|as|although|though|while|yet|plus)"
 _TIME = r"(?:(?:now|today|currently|nowadays|recently|lately|later|then|also|these days) )?"
-_SPEAKERS = r"I|my|we|our|he|she|it|they|you|everyone|everybody"
+_SPEAKERS = r"(?:please )?call me|I|my|we|our|he|she|it|they|you|everyone|everybody"
 _SPLIT = re.compile(
     rf"\s*(?:[,;:()!.\u2013\u2014]|\s-+\s)\s*(?:{_JOINS} )?{_TIME}"
     rf"(?=(?:{_SPEAKERS}|his|her|their|your|this|there|these|people|friends)\b)"
