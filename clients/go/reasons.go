@@ -36,6 +36,8 @@ const (
 	DimensionMismatch Reason = "DIMENSION_MISMATCH"
 	// EntryStepNotFound: There is no such step of a history entry.
 	EntryStepNotFound Reason = "ENTRY_STEP_NOT_FOUND"
+	// FactNotFound: The user has no such fact.
+	FactNotFound Reason = "FACT_NOT_FOUND"
 	// HistoryEntryExists: The entry with the id is another user's: an entry stays its user's.
 	HistoryEntryExists Reason = "HISTORY_ENTRY_EXISTS"
 	// HistoryEntryNotFound: There is no such entry of an agent's history.

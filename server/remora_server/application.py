@@ -26,6 +26,7 @@ from remora_server import wire
 from remora_server.chat_model import open_chat_model
 from remora_server.domain.assembler import ContextAssembler
 from remora_server.domain.chat_models import ChatModel
+from remora_server.domain.fact_memory import FactMemory
 from remora_server.domain.memory_items import ItemMemory
 from remora_server.domain.models import ServedModels
 from remora_server.domain.reading import ConversationReader
@@ -52,6 +53,7 @@ from remora_server.release import version, version_of
 from remora_server.rpc.handlers.admin import AdminHandlers
 from remora_server.rpc.handlers.checkpoints import CheckpointHandlers
 from remora_server.rpc.handlers.conversations import ConversationHandlers
+from remora_server.rpc.handlers.facts import FactHandlers
 from remora_server.rpc.handlers.history_entries import HistoryEntryHandlers
 from remora_server.rpc.handlers.items import ItemHandlers
 from remora_server.rpc.handlers.log_records import LogRecordHandlers
@@ -381,6 +383,11 @@ def _handlers(
         ItemHandlers(store.items, TextVectors(embedders.of_tenants), page_tokens),
         WorkingMemoryHandlers(store.working_memories),
         MemoryItemHandlers(ItemMemory(store.memory_items, embedders.of_tenants), store.memory_items, page_tokens),
+        FactHandlers(
+            FactMemory(store.facts, store.messages, StoredMessageReader(), embedders.of_tenants),
+            store.facts,
+            page_tokens,
+        ),
         WindowHandlers(store.windows, summarizing, window_failure),
         UserHandlers(store.users),
         MemoryHandlers(recollection, assembler, reader, tokens, page_tokens, receipts),

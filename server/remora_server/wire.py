@@ -109,6 +109,16 @@ def micros(time: Timestamp) -> int:
     return time.seconds * 1_000_000 + time.nanos // 1_000
 
 
+def optional_micros(message: Message, name: str) -> int | None:
+    """The time in a field, None where it is not set."""
+    return micros(getattr(message, name)) if message.HasField(name) else None
+
+
+def optional_timestamp(given: int | None) -> Timestamp | None:
+    """The reverse, for a field that may be unset."""
+    return None if given is None else timestamp(given)
+
+
 def duration_micros(duration: Duration) -> int:
     """A duration in microseconds; what is finer is cut off."""
     return duration.seconds * 1_000_000 + duration.nanos // 1_000

@@ -148,7 +148,6 @@ def test_the_sentence_is_given_as_it_was_said() -> None:
         "I like the approach in the second snippet. I own the repo? I'm married to the idea. Call me ASAP.",
         "I'm Java-certified. I'm German-speaking. I am 5 minutes late. I am 30% done. I speak no German.",
         "I have a history of diabetes in my family. I eat raw fish. I'm in Rome. I have no allergies.",
-        "My late wife Ada loved roses. My ex-wife Ada lives in Rome. My old boss Tom lives in Rome. My dog Rex died.",
         "I LIVE IN ROME",
         "I Am Looking For A Job",
         "I live in Rome, do I not?",

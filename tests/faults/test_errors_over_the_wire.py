@@ -165,6 +165,11 @@ def get_an_item(memory: Remora, _: Sidecar) -> None:
     memory.stubs.memory.GetMemoryItem(request, timeout=WAIT)
 
 
+def get_a_fact(memory: Remora, _: Sidecar) -> None:
+    request = memory_service_pb2.GetFactRequest(user_id="sarah", fact_id="lost")
+    memory.stubs.memory.GetFact(request, timeout=WAIT)
+
+
 def get_a_collection(memory: Remora, _: Sidecar) -> None:
     request = vector_service_pb2.GetCollectionRequest(collection_id="lost")
     memory.stubs.vectors.GetCollection(request, timeout=WAIT)
@@ -621,6 +626,13 @@ FAULTS = [
         grpc.StatusCode.NOT_FOUND,
         "MEMORY_ITEM_NOT_FOUND",
         {"item_id": "lost"},
+    ),
+    Fault(
+        errors.FactNotFound,
+        get_a_fact,
+        grpc.StatusCode.NOT_FOUND,
+        "FACT_NOT_FOUND",
+        {"fact_id": "lost"},
     ),
     Fault(
         errors.CollectionNotFound,

@@ -19,6 +19,7 @@ from remora.v1 import store_service_pb2 as store
 from remora.v1 import vector_service_pb2 as vectors
 from remora.v1 import workflow_service_pb2 as workflows
 from remora.v1.conversation_pb2 import Conversation
+from remora.v1.fact_pb2 import FactTimes, StaticFact
 from remora.v1.working_memory_pb2 import WorkingMemoryScope
 
 USERS = ("u", "v", "default")
@@ -91,6 +92,8 @@ def _write_what_is_of_no_conversation(caller: Caller) -> None:
             _write_vectors(caller, collection, user)
     for user in ("u", "v"):
         _write_memory_items(caller, user)
+        _write_facts(caller, user)
+    ask(caller, "SetStaticFacts", memory.SetStaticFactsRequest(facts=[StaticFact(id="f", content="night train")]))
     for trace, thread, user in (("t", "t", "u"), ("k", "s", "v")):
         _write_a_thread(caller, thread, user)
         _write_a_trace(caller, trace, user)
@@ -135,6 +138,16 @@ def _write_memory_items(caller: Caller, user: str) -> None:
         for number in range(3)
     ]
     ask(caller, "AddMemoryItems", memory.AddMemoryItemsRequest(user_id=user, items=items))
+
+
+def _write_facts(caller: Caller, user: str) -> None:
+    """Facts of a user, one of which has ended."""
+    given: Any = [
+        {"subject": "s", "predicate": predicate, "object": f"night train {number}", "exclusive": True}
+        | {"valid_from": {"seconds": number + 1}}
+        for number, predicate in enumerate("ppq")
+    ]
+    ask(caller, "AddFacts", memory.AddFactsRequest(user_id=user, facts=given))
 
 
 def _write_a_thread(caller: Caller, thread_id: str, user: str) -> None:
@@ -233,6 +246,7 @@ def everything(caller: Caller) -> Iterator[AnyMessage]:
             yield ask(caller, "SearchVectors", query)
     yield from _items(caller)
     yield from _memory_items(caller)
+    yield from _facts(caller)
     traces: Any = ask(caller, "ListTraces", history.ListTracesRequest(page_size=1000))
     yield traces
     for trace in traces.traces:
@@ -261,6 +275,14 @@ def _memory_items(caller: Caller) -> Iterator[AnyMessage]:
         yield ask(caller, "ListMemoryItems", memory.ListMemoryItemsRequest(user_id=user, page_size=1000))
         night = memory.SearchMemoryItemsRequest(user_id=user, query="night train", k=1000)
         yield ask(caller, "SearchMemoryItems", night)
+
+
+def _facts(caller: Caller) -> Iterator[AnyMessage]:
+    always = FactTimes(at_any_time=True)
+    for user in USERS:
+        yield ask(caller, "ListFacts", memory.ListFactsRequest(user_id=user, times=always, page_size=1000))
+        yield ask(caller, "SearchFacts", memory.SearchFactsRequest(user_id=user, query="night", times=always, k=1000))
+    yield ask(caller, "GetStaticFacts", memory.GetStaticFactsRequest())
 
 
 def _of_conversation(caller: Caller, conversation: Conversation) -> Iterator[AnyMessage]:

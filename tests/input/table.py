@@ -56,6 +56,7 @@ ENTRY: Json = {"id": "h", "agent_id": "a"}
 ENTRY_STEP: Json = {"id": "s", "entry_id": "h"}
 STORED: Json = {"id": "v", "values": vector(1)}
 OF_VECTORS: Json = {"collection_id": "c"}
+FACT: Json = {"subject": "s", "predicate": "p", "object": "o"}
 MEMORY_ITEM: Json = {"id": "i", "user_id": "u", "create_time": EPOCH, "update_time": EPOCH}
 ITEM_KEY: Json = {"namespace": ["n"], "key": "k"}
 ITEM: Json = {**ITEM_KEY, "value": b"1"}
@@ -168,6 +169,16 @@ LEAST: dict[str, Json] = {
     "GetMemoryItemRequest": {"user_id": "u", "item_id": "i"},
     "ListMemoryItemsRequest": {"user_id": "u"},
     "DeleteMemoryItemsRequest": {"user_id": "u", "ids": {"ids": ["i"]}},
+    "AddFactsRequest": {"user_id": "u", "facts": [FACT]},
+    "ExtractFactsRequest": {"user_id": "u", "text": {"text": "t"}},
+    "GetFactRequest": {"user_id": "u", "fact_id": "f"},
+    "ListFactsRequest": {"user_id": "u"},
+    "SearchFactsRequest": {"user_id": "u", "query": "q"},
+    "CorrectFactRequest": {"user_id": "u", "fact_id": "f", "fact": FACT},
+    "RetractFactsRequest": {"user_id": "u", "facts": {"ids": ["f"]}},
+    "ForgetFactsRequest": {"user_id": "u", "ids": {"ids": ["f"]}},
+    "SetStaticFactsRequest": {},
+    "GetStaticFactsRequest": {},
     "GetReceiptRequest": {"receipt_id": "r"},
     "ListReceiptsRequest": {},
     "ReplayContextRequest": {"receipt_id": "r"},
@@ -254,6 +265,13 @@ TEMPLATES: dict[str, Json] = {
     "remora.v1.VectorIds": {"ids": ["v"]},
     "remora.v1.VectorCollection": {"id": "c"},
     "remora.v1.MemoryItemIds": {"ids": ["i"]},
+    "remora.v1.FactIds": {"ids": ["f"]},
+    "remora.v1.SaidText": {"text": "t"},
+    "remora.v1.SaidMessages": {"conversation_id": "c"},
+    "remora.v1.Fact": FACT,
+    "remora.v1.StaticFact": {"content": "c"},
+    "remora.v1.Record.fact": {**FACT, "id": "f", "user_id": "u", "valid_from": EPOCH, "record_time": EPOCH},
+    "remora.v1.Record.static_facts": {"update_time": EPOCH},
     "remora.v1.Record.memory_item": MEMORY_ITEM,
     "remora.v1.Record.vector_collection": {"id": "c", "create_time": EPOCH},
     "remora.v1.Record.vector": {**STORED, **OF_VECTORS, "update_time": EPOCH},
@@ -301,6 +319,18 @@ REQUIRED_WITHIN: dict[str, tuple[str, ...]] = {
     "ImportRecordsRequest.records.store_item": ("create_time", "update_time"),
     "UpsertVectorsRequest.vectors": ("values",),
     "ImportRecordsRequest.records.memory_item": ("id", "user_id", "create_time", "update_time"),
+    "ImportRecordsRequest.records.fact": (
+        "id",
+        "user_id",
+        "subject",
+        "predicate",
+        "object",
+        "valid_from",
+        "record_time",
+    ),
+    "ImportRecordsRequest.records.static_facts": ("update_time",),
+    "AddFactsRequest.facts": ("subject", "predicate", "object"),
+    "CorrectFactRequest.fact": ("subject", "predicate", "object"),
     "SaveWorkflowRunRequest.run": ("workflow_id", "status"),
     "SaveWorkflowStepsRequest.steps": ("run_id", "status"),
 }
@@ -438,6 +468,7 @@ UNLIMITED: dict[str, Values] = {
     "Message.revision": NATURALS,
     "Message.token_count": Values((0, -1, 2**31 - 1)),
     "ConversationSummary.token_count": Values((0, -1, 2**31 - 1)),
+    "Fact.mentions": Values((0, -1, 2**31 - 1)),
     "ConversationSummary.system_sequence": NATURALS,
     "ConversationSummary.window_revision": NATURALS,
     "SummaryCover.window_revision": NATURALS,
@@ -545,6 +576,8 @@ REQUIRED_ONEOFS = {
     "ReadCheckpointValueRequest.value",
     "DeleteVectorsRequest.selection",
     "DeleteMemoryItemsRequest.selection",
+    "ExtractFactsRequest.from",
+    "ForgetFactsRequest.selection",
     "Operation.kind",
     "ItemVector.content",
     "NamespaceMatch.kind",
@@ -806,6 +839,19 @@ COMBINED: Mapping[str, list[tuple[str | None, Json]]] = {
     "DeleteMemoryItemsRequest": [
         (None, {"ids": {"ids": ["i"]}}),
         ("user_id", {"filter": {}}),
+    ],
+    **{
+        request: [
+            (None, {"user_id": "u", **query, "times": {"at_any_time": True}}),
+            (None, {"user_id": "u", **query, "times": {"valid_at": EPOCH, "recorded_at": EPOCH}}),
+            ("times.valid_at", {"user_id": "u", **query, "times": {"valid_at": EPOCH, "at_any_time": True}}),
+        ]
+        for request, query in (("SearchFactsRequest", {"query": "q"}), ("ListFactsRequest", {}))
+    },
+    "SetStaticFactsRequest": [
+        (None, {"facts": [{"content": "c"}, {"content": "c"}]}),
+        ("facts[1].id", {"facts": [{"id": "f", "content": "c"}, {"id": "f", "content": "d"}]}),
+        ("facts", {"facts": [{"content": "x" * 8_192}] * 129}),
     ],
     "CopyThreadRequest": [("target_thread_id", {"source_thread_id": "t", "target_thread_id": "t"})],
     "ListCheckpointsRequest": [(None, {"metadata": _object(16)}), ("metadata", {"metadata": _object(17)})],

@@ -100,6 +100,8 @@ class Requests:
     """The keys of the items of each user."""
     memory_items: dict[int, set[str]] = field(default_factory=dict)
     """The ids of each user's memory items."""
+    facts: dict[int, set[str]] = field(default_factory=dict)
+    """The ids of each user's facts."""
     receipts: dict[str, Left] = field(default_factory=dict)
     spans: dict[str, set[str]] = field(default_factory=dict)
     """The ids of the spans of each trace."""
@@ -815,6 +817,104 @@ class Requests:
         of = {} if of_any else {"user_id": _user(user)}
         return Asked({**of, "ids": {"ids": [name]}, **self.request_id()}, learn=learn)
 
+    # Facts
+
+    def _fact(self, user: int) -> Json:
+        return {"subject": "user", "predicate": self.choice.choice(("likes", "has")), "object": self.canary(user)}
+
+    def _own_or_lost_fact(self, user: int) -> str:
+        foreign = [fact_id for other, own in self.facts.items() if other != user for fact_id in own]
+        return self.choice.choice((*sorted(self.facts.get(user, ())), *sorted(foreign), "lost"))
+
+    def add_facts(self) -> Asked:
+        user = self.user()
+        facts = [self._fact(user) for _ in range(2)]
+        source = {"conversation_id": self.canary(user), "message_id": self.canary(user)}
+
+        def learn(reply: Any) -> str:  # noqa: ANN401
+            self.facts.setdefault(user, set()).update(reply.ids)
+            return ""
+
+        asked = {"user_id": _user(user), "facts": facts, "source": source, **self.request_id()}
+        return Asked(asked, frozenset({user}), learn=learn)
+
+    def extract_facts(self) -> Asked:
+        user = self.user()
+        canary = self.canary(user)
+
+        def learn(reply: Any) -> str:  # noqa: ANN401
+            objects = [fact.object for fact in reply.facts]
+            self.facts.setdefault(user, set()).update(reply.ids)
+            return "" if objects == [canary] else f"found {objects}"
+
+        request = {"user_id": _user(user), "text": {"text": f"I work at {canary}."}, **self.request_id()}
+        return Asked(request, frozenset({user}), learn=learn)
+
+    def get_fact(self) -> Asked:
+        user = self.user()
+        fact_id = self._own_or_lost_fact(user)
+        refusals = self._unless(fact_id in self.facts.get(user, ()), "FACT_NOT_FOUND")
+        return Asked({"user_id": _user(user), "fact_id": fact_id}, frozenset({user}), refusals=refusals)
+
+    def list_facts(self) -> Asked:
+        user, size = self.user(), self.choice.choice((1, 1_000))
+
+        def learn(reply: Any) -> str:  # noqa: ANN401
+            found, there = {fact.id for fact in reply.facts}, self.facts.get(user, set())
+            is_right = found <= there if size == 1 or reply.next_page_token else found == there
+            return "" if is_right else f"listed {sorted(found)}, not {sorted(there)}"
+
+        asked = {"user_id": _user(user), "page_size": size, "times": {"at_any_time": True}}
+        return Asked(asked, frozenset({user}), learn=learn)
+
+    def search_facts(self) -> Asked:
+        user = self.user()
+
+        def learn(reply: Any) -> str:  # noqa: ANN401
+            found, there = {hit.fact.id for hit in reply.hits}, self.facts.get(user, set())
+            return "" if found <= there else f"found {sorted(found)}, not {sorted(there)}"
+
+        query = {"query": f"user likes {self.anybodys()}", "k": 1_000, "times": {"at_any_time": True}}
+        return Asked({"user_id": _user(user), **query}, frozenset({user}), learn=learn)
+
+    def correct_fact(self) -> Asked:
+        user = self.user()
+        wrong, fact = self._own_or_lost_fact(user), self._fact(user)
+        refusals = self._unless(wrong in self.facts.get(user, ()), "FACT_NOT_FOUND")
+
+        def learn(reply: Any) -> str:  # noqa: ANN401
+            self.facts[user] ^= {wrong, reply.fact_id}
+            return ""
+
+        asked = {"user_id": _user(user), "fact_id": wrong, "fact": fact, **self.request_id()}
+        return Asked(asked, frozenset({user}), refusals=refusals, learn=learn)
+
+    def retract_facts(self) -> Asked:
+        return self._facts_that_go("facts", "retracted_facts")
+
+    def forget_facts(self) -> Asked:
+        return self._facts_that_go("ids", "forgotten_facts")
+
+    def _facts_that_go(self, selection: str, count: str) -> Asked:
+        user = self.user()
+        fact_id = self._own_or_lost_fact(user)
+
+        def learn(reply: Any) -> str:  # noqa: ANN401
+            went = fact_id in self.facts.get(user, ())
+            self.facts.get(user, set()).discard(fact_id)
+            # What was retracted before is there to be forgotten.
+            is_right = getattr(reply, count) in {went, went or count == "forgotten_facts"}
+            return "" if is_right else f"{getattr(reply, count)} went, not {went}"
+
+        return Asked({"user_id": _user(user), selection: {"ids": [fact_id]}, **self.request_id()}, learn=learn)
+
+    def set_static_facts(self) -> Asked:
+        facts = [{"id": f"f{number}", "content": self.canary(self.user())} for number in range(2)]
+        return Asked({"facts": facts, **self.request_id()})
+
+    def get_static_facts(self) -> Asked:
+        return Asked({}, EVERYBODY)
+
     # CheckpointService
 
     def _thread(self) -> str:
@@ -1300,6 +1400,7 @@ class Requests:
                 self._forget_entry(entry)
             self._forget_vectors(lambda _, one: one == user)
             self.memory_items.pop(user, None)
+            self.facts.pop(user, None)
             self.items.pop(user, None)
             for trace in [trace for trace in TRACES if _owner(trace) == user]:
                 self.spans.pop(trace, None)

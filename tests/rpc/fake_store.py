@@ -87,6 +87,7 @@ NOTHING = dict.fromkeys(
         "collections",
         "items",
         "memory_items",
+        "facts",
         "receipts",
         "spans",
         "log_records",

@@ -21,6 +21,7 @@ from tests.rpc.fake_memory import FakeAssembler, FakeReceipts, FakeTokens
 from tests.rpc.fake_store import FakeBackups, FakeStore
 
 from remora_server import wire
+from remora_server.domain.fact_memory import FactMemory
 from remora_server.domain.memory_items import ItemMemory
 from remora_server.domain.models import PerTenant
 from remora_server.domain.publication import Publication
@@ -33,6 +34,7 @@ from remora_server.engine.tokens import NativeTokenCounter
 from remora_server.rpc.handlers.admin import AdminHandlers
 from remora_server.rpc.handlers.checkpoints import CheckpointHandlers
 from remora_server.rpc.handlers.conversations import ConversationHandlers
+from remora_server.rpc.handlers.facts import FactHandlers
 from remora_server.rpc.handlers.history_entries import HistoryEntryHandlers
 from remora_server.rpc.handlers.items import ItemHandlers
 from remora_server.rpc.handlers.log_records import LogRecordHandlers
@@ -117,6 +119,9 @@ class RunningServer:
             VectorHandlers(store.vectors, store.collections, TextVectors(embedders), page_tokens),
             ItemHandlers(store.items, TextVectors(embedders), page_tokens),
             WorkingMemoryHandlers(store.working_memories),
+            FactHandlers(
+                FactMemory(store.facts, store.messages, StoredMessageReader(), embedders), store.facts, page_tokens
+            ),
             MemoryItemHandlers(ItemMemory(store.memory_items, embedders), store.memory_items, page_tokens),
             WindowHandlers(store.windows, summarizing, lambda _tenant_id, _conversation_id: ""),
             UserHandlers(store.users),

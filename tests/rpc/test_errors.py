@@ -54,6 +54,7 @@ FAILURES: list[tuple[errors.RemoraError, grpc.StatusCode, str, dict[str, str]]] 
     (errors.HistoryEntryNotFound("h"), grpc.StatusCode.NOT_FOUND, "HISTORY_ENTRY_NOT_FOUND", {"entry_id": "h"}),
     (errors.HistoryEntryExists("h"), grpc.StatusCode.ALREADY_EXISTS, "HISTORY_ENTRY_EXISTS", {"entry_id": "h"}),
     (errors.EntryStepNotFound("s"), grpc.StatusCode.NOT_FOUND, "ENTRY_STEP_NOT_FOUND", {"step_id": "s"}),
+    (errors.FactNotFound("f"), grpc.StatusCode.NOT_FOUND, "FACT_NOT_FOUND", {"fact_id": "f"}),
     (errors.MemoryItemNotFound("i"), grpc.StatusCode.NOT_FOUND, "MEMORY_ITEM_NOT_FOUND", {"item_id": "i"}),
     (errors.CollectionNotFound("c"), grpc.StatusCode.NOT_FOUND, "COLLECTION_NOT_FOUND", {"collection_id": "c"}),
     (errors.CollectionExists("c"), grpc.StatusCode.ALREADY_EXISTS, "COLLECTION_EXISTS", {"collection_id": "c"}),

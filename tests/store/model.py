@@ -17,6 +17,7 @@ from typing import Any, TypeVar, cast
 
 from msgspec.structs import replace
 from tests.store.checkpoint_model import Checkpoints, ThreadRows, Threads
+from tests.store.fact_model import FactRows, Facts
 from tests.store.history_model import EntrySteps, HistoryEntries
 from tests.store.item_model import ItemRows, Items
 from tests.store.memory_item_model import MemoryItemRows, MemoryItems
@@ -211,6 +212,7 @@ class Tenant:
     workflows: Workflows = field(default_factory=Workflows)
     vectors: VectorRows = field(default_factory=VectorRows)
     memory_items: MemoryItemRows = field(default_factory=MemoryItemRows)
+    facts: FactRows = field(default_factory=FactRows)
     items: ItemRows = field(default_factory=ItemRows)
     threads: ThreadRows = field(default_factory=ThreadRows)
     receipts: ReceiptRows = field(default_factory=ReceiptRows)
@@ -714,6 +716,7 @@ class Users:
             tenant.workflows.forget(user_id)
             tenant.vectors.forget(user_id)
             tenant.memory_items.forget(user_id)
+            tenant.facts.forget(user_id)
             tenant.items.forget(user_id)
             tenant.threads.forget(user_id)
             tenant.receipts.forget(user_id, revision)
@@ -770,6 +773,7 @@ def _places(tenant: Tenant, query: ExportQuery, position: ExportPosition) -> Ite
             *tenant.vectors.exported(),
             *tenant.items.exported(),
             *tenant.memory_items.exported(),
+            *tenant.facts.exported(),
         ):
             if query.user_id in {"", user_id}:
                 yield ExportPlace(LAST_UID, part, key=key), record
@@ -864,6 +868,7 @@ def _import_others(
     stored = len(fresh) + len(parts) + tenant.vectors.take(revision, records, now)
     stored += tenant.items.take(revision, records)
     stored += tenant.memory_items.take(revision, records)
+    stored += tenant.facts.take(revision, records)
     return Outcome(0, imported_records=stored) if stored else None
 
 
@@ -1062,6 +1067,7 @@ def open_model(count_tokens: CountTokens) -> Store:
         vectors=alone(Vectors(books)),
         collections=alone(Collections(books)),
         memory_items=alone(MemoryItems(books)),
+        facts=alone(Facts(books)),
         items=alone(Items(books)),
         spans=alone(Spans(books)),
         log_records=alone(LogRecords(books)),

@@ -14,9 +14,10 @@ from remora.v1.memory_item_pb2 import MemoryItem, SpokenMessage
 from remora.v1.transfer_service_pb2 import Record
 from remora_server import wire
 from remora_server.domain.calls import Outcome
+from remora_server.domain.embedded import ItemVector
 from remora_server.domain.errors import MemoryItemNotFound, RecordConflict
 from remora_server.domain.filters import AllOf, AnyOf, Condition, Filter, Negated, Operator, path_key
-from remora_server.domain.memory_items import ItemDraft, ItemFilter, ItemQuery, ItemVector
+from remora_server.domain.memory_items import ItemDraft, ItemFilter, ItemQuery
 from remora_server.domain.transfers import Import, ImportedRecord
 
 MODEL = "m"

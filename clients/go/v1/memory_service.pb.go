@@ -4470,11 +4470,1684 @@ func (x *Item) GetPartial() bool {
 	return false
 }
 
+// The request of AddFacts.
+type AddFactsRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Required. Whose facts they are, 1 to 512 bytes.
+	UserId string `protobuf:"bytes,1,opt,name=user_id,json=userId,proto3" json:"user_id,omitempty"`
+	// Required. 1 to 1,000 facts, each with `subject`, `predicate` and `object`. `id`, `user_id` and what is output only is
+	// ignored.
+	Facts []*Fact `protobuf:"bytes,2,rep,name=facts,proto3" json:"facts,omitempty"`
+	// The message in which they were said. Unset: none.
+	Source *FactSource `protobuf:"bytes,3,opt,name=source,proto3" json:"source,omitempty"`
+	// Makes the write idempotent. Up to 128 bytes; empty: it is not.
+	RequestId string `protobuf:"bytes,4,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
+	// Who made the request.
+	Origin        *Origin `protobuf:"bytes,5,opt,name=origin,proto3" json:"origin,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AddFactsRequest) Reset() {
+	*x = AddFactsRequest{}
+	mi := &file_remora_v1_memory_service_proto_msgTypes[46]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AddFactsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AddFactsRequest) ProtoMessage() {}
+
+func (x *AddFactsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_remora_v1_memory_service_proto_msgTypes[46]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AddFactsRequest.ProtoReflect.Descriptor instead.
+func (*AddFactsRequest) Descriptor() ([]byte, []int) {
+	return file_remora_v1_memory_service_proto_rawDescGZIP(), []int{46}
+}
+
+func (x *AddFactsRequest) GetUserId() string {
+	if x != nil {
+		return x.UserId
+	}
+	return ""
+}
+
+func (x *AddFactsRequest) GetFacts() []*Fact {
+	if x != nil {
+		return x.Facts
+	}
+	return nil
+}
+
+func (x *AddFactsRequest) GetSource() *FactSource {
+	if x != nil {
+		return x.Source
+	}
+	return nil
+}
+
+func (x *AddFactsRequest) GetRequestId() string {
+	if x != nil {
+		return x.RequestId
+	}
+	return ""
+}
+
+func (x *AddFactsRequest) GetOrigin() *Origin {
+	if x != nil {
+		return x.Origin
+	}
+	return nil
+}
+
+// The reply of AddFacts.
+type AddFactsResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The ids of the facts, in the order of the request.
+	Ids []string `protobuf:"bytes,1,rep,name=ids,proto3" json:"ids,omitempty"`
+	// The revision of the write.
+	Revision      uint64 `protobuf:"varint,2,opt,name=revision,proto3" json:"revision,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AddFactsResponse) Reset() {
+	*x = AddFactsResponse{}
+	mi := &file_remora_v1_memory_service_proto_msgTypes[47]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AddFactsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AddFactsResponse) ProtoMessage() {}
+
+func (x *AddFactsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_remora_v1_memory_service_proto_msgTypes[47]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AddFactsResponse.ProtoReflect.Descriptor instead.
+func (*AddFactsResponse) Descriptor() ([]byte, []int) {
+	return file_remora_v1_memory_service_proto_rawDescGZIP(), []int{47}
+}
+
+func (x *AddFactsResponse) GetIds() []string {
+	if x != nil {
+		return x.Ids
+	}
+	return nil
+}
+
+func (x *AddFactsResponse) GetRevision() uint64 {
+	if x != nil {
+		return x.Revision
+	}
+	return 0
+}
+
+// The request of ExtractFacts.
+type ExtractFactsRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Required. Whose facts they are, 1 to 512 bytes.
+	UserId string `protobuf:"bytes,1,opt,name=user_id,json=userId,proto3" json:"user_id,omitempty"`
+	// Required. Where to find them.
+	//
+	// Types that are valid to be assigned to From:
+	//
+	//	*ExtractFactsRequest_Text
+	//	*ExtractFactsRequest_Conversation
+	From isExtractFactsRequest_From `protobuf_oneof:"from"`
+	// Whether the facts are only shown, and none is added.
+	DryRun bool `protobuf:"varint,4,opt,name=dry_run,json=dryRun,proto3" json:"dry_run,omitempty"`
+	// Makes the write idempotent. Up to 128 bytes; empty: it is not.
+	RequestId string `protobuf:"bytes,5,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
+	// Who made the request.
+	Origin        *Origin `protobuf:"bytes,6,opt,name=origin,proto3" json:"origin,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ExtractFactsRequest) Reset() {
+	*x = ExtractFactsRequest{}
+	mi := &file_remora_v1_memory_service_proto_msgTypes[48]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ExtractFactsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ExtractFactsRequest) ProtoMessage() {}
+
+func (x *ExtractFactsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_remora_v1_memory_service_proto_msgTypes[48]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ExtractFactsRequest.ProtoReflect.Descriptor instead.
+func (*ExtractFactsRequest) Descriptor() ([]byte, []int) {
+	return file_remora_v1_memory_service_proto_rawDescGZIP(), []int{48}
+}
+
+func (x *ExtractFactsRequest) GetUserId() string {
+	if x != nil {
+		return x.UserId
+	}
+	return ""
+}
+
+func (x *ExtractFactsRequest) GetFrom() isExtractFactsRequest_From {
+	if x != nil {
+		return x.From
+	}
+	return nil
+}
+
+func (x *ExtractFactsRequest) GetText() *SaidText {
+	if x != nil {
+		if x, ok := x.From.(*ExtractFactsRequest_Text); ok {
+			return x.Text
+		}
+	}
+	return nil
+}
+
+func (x *ExtractFactsRequest) GetConversation() *SaidMessages {
+	if x != nil {
+		if x, ok := x.From.(*ExtractFactsRequest_Conversation); ok {
+			return x.Conversation
+		}
+	}
+	return nil
+}
+
+func (x *ExtractFactsRequest) GetDryRun() bool {
+	if x != nil {
+		return x.DryRun
+	}
+	return false
+}
+
+func (x *ExtractFactsRequest) GetRequestId() string {
+	if x != nil {
+		return x.RequestId
+	}
+	return ""
+}
+
+func (x *ExtractFactsRequest) GetOrigin() *Origin {
+	if x != nil {
+		return x.Origin
+	}
+	return nil
+}
+
+type isExtractFactsRequest_From interface {
+	isExtractFactsRequest_From()
+}
+
+type ExtractFactsRequest_Text struct {
+	// In a text of the user's.
+	Text *SaidText `protobuf:"bytes,2,opt,name=text,proto3,oneof"`
+}
+
+type ExtractFactsRequest_Conversation struct {
+	// In the user's messages of a conversation.
+	Conversation *SaidMessages `protobuf:"bytes,3,opt,name=conversation,proto3,oneof"`
+}
+
+func (*ExtractFactsRequest_Text) isExtractFactsRequest_From() {}
+
+func (*ExtractFactsRequest_Conversation) isExtractFactsRequest_From() {}
+
+// What a user said.
+type SaidText struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Required. The text, 1 byte to 256 KiB.
+	Text string `protobuf:"bytes,1,opt,name=text,proto3" json:"text,omitempty"`
+	// The message that it is of. Unset: none.
+	Source        *FactSource `protobuf:"bytes,2,opt,name=source,proto3" json:"source,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SaidText) Reset() {
+	*x = SaidText{}
+	mi := &file_remora_v1_memory_service_proto_msgTypes[49]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SaidText) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SaidText) ProtoMessage() {}
+
+func (x *SaidText) ProtoReflect() protoreflect.Message {
+	mi := &file_remora_v1_memory_service_proto_msgTypes[49]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SaidText.ProtoReflect.Descriptor instead.
+func (*SaidText) Descriptor() ([]byte, []int) {
+	return file_remora_v1_memory_service_proto_rawDescGZIP(), []int{49}
+}
+
+func (x *SaidText) GetText() string {
+	if x != nil {
+		return x.Text
+	}
+	return ""
+}
+
+func (x *SaidText) GetSource() *FactSource {
+	if x != nil {
+		return x.Source
+	}
+	return nil
+}
+
+// What a user said in a conversation: the messages of the role `user`.
+type SaidMessages struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Required. The conversation, 1 to 512 bytes.
+	ConversationId string `protobuf:"bytes,1,opt,name=conversation_id,json=conversationId,proto3" json:"conversation_id,omitempty"`
+	// Only messages behind this sequence. A call reads up to 1,000 messages.
+	AfterSequence uint64 `protobuf:"varint,2,opt,name=after_sequence,json=afterSequence,proto3" json:"after_sequence,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SaidMessages) Reset() {
+	*x = SaidMessages{}
+	mi := &file_remora_v1_memory_service_proto_msgTypes[50]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SaidMessages) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SaidMessages) ProtoMessage() {}
+
+func (x *SaidMessages) ProtoReflect() protoreflect.Message {
+	mi := &file_remora_v1_memory_service_proto_msgTypes[50]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SaidMessages.ProtoReflect.Descriptor instead.
+func (*SaidMessages) Descriptor() ([]byte, []int) {
+	return file_remora_v1_memory_service_proto_rawDescGZIP(), []int{50}
+}
+
+func (x *SaidMessages) GetConversationId() string {
+	if x != nil {
+		return x.ConversationId
+	}
+	return ""
+}
+
+func (x *SaidMessages) GetAfterSequence() uint64 {
+	if x != nil {
+		return x.AfterSequence
+	}
+	return 0
+}
+
+// The reply of ExtractFacts.
+type ExtractFactsResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// What was found, in the order of saying, without what a write adds. Up to 1,000; the conversation's reading then ends
+	// before the message that has more.
+	Facts []*Fact `protobuf:"bytes,1,rep,name=facts,proto3" json:"facts,omitempty"`
+	// The ids of these facts; none in a dry run.
+	Ids []string `protobuf:"bytes,2,rep,name=ids,proto3" json:"ids,omitempty"`
+	// With a conversation: the last message that was read, by its sequence, which is `after_sequence` of the next call.
+	ThroughSequence uint64 `protobuf:"varint,3,opt,name=through_sequence,json=throughSequence,proto3" json:"through_sequence,omitempty"`
+	// With a conversation: whether there are messages behind it.
+	More bool `protobuf:"varint,4,opt,name=more,proto3" json:"more,omitempty"`
+	// The revision of the write; if nothing was written, the newest visible one.
+	Revision      uint64 `protobuf:"varint,5,opt,name=revision,proto3" json:"revision,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ExtractFactsResponse) Reset() {
+	*x = ExtractFactsResponse{}
+	mi := &file_remora_v1_memory_service_proto_msgTypes[51]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ExtractFactsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ExtractFactsResponse) ProtoMessage() {}
+
+func (x *ExtractFactsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_remora_v1_memory_service_proto_msgTypes[51]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ExtractFactsResponse.ProtoReflect.Descriptor instead.
+func (*ExtractFactsResponse) Descriptor() ([]byte, []int) {
+	return file_remora_v1_memory_service_proto_rawDescGZIP(), []int{51}
+}
+
+func (x *ExtractFactsResponse) GetFacts() []*Fact {
+	if x != nil {
+		return x.Facts
+	}
+	return nil
+}
+
+func (x *ExtractFactsResponse) GetIds() []string {
+	if x != nil {
+		return x.Ids
+	}
+	return nil
+}
+
+func (x *ExtractFactsResponse) GetThroughSequence() uint64 {
+	if x != nil {
+		return x.ThroughSequence
+	}
+	return 0
+}
+
+func (x *ExtractFactsResponse) GetMore() bool {
+	if x != nil {
+		return x.More
+	}
+	return false
+}
+
+func (x *ExtractFactsResponse) GetRevision() uint64 {
+	if x != nil {
+		return x.Revision
+	}
+	return 0
+}
+
+// The request of GetFact.
+type GetFactRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Required. Whose fact it is, 1 to 512 bytes.
+	UserId string `protobuf:"bytes,1,opt,name=user_id,json=userId,proto3" json:"user_id,omitempty"`
+	// Required. The fact, 1 to 128 bytes.
+	FactId string `protobuf:"bytes,2,opt,name=fact_id,json=factId,proto3" json:"fact_id,omitempty"`
+	// Wait until this revision is visible.
+	MinRevision   uint64 `protobuf:"varint,3,opt,name=min_revision,json=minRevision,proto3" json:"min_revision,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetFactRequest) Reset() {
+	*x = GetFactRequest{}
+	mi := &file_remora_v1_memory_service_proto_msgTypes[52]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetFactRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetFactRequest) ProtoMessage() {}
+
+func (x *GetFactRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_remora_v1_memory_service_proto_msgTypes[52]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetFactRequest.ProtoReflect.Descriptor instead.
+func (*GetFactRequest) Descriptor() ([]byte, []int) {
+	return file_remora_v1_memory_service_proto_rawDescGZIP(), []int{52}
+}
+
+func (x *GetFactRequest) GetUserId() string {
+	if x != nil {
+		return x.UserId
+	}
+	return ""
+}
+
+func (x *GetFactRequest) GetFactId() string {
+	if x != nil {
+		return x.FactId
+	}
+	return ""
+}
+
+func (x *GetFactRequest) GetMinRevision() uint64 {
+	if x != nil {
+		return x.MinRevision
+	}
+	return 0
+}
+
+// The reply of GetFact.
+type GetFactResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The fact.
+	Fact *Fact `protobuf:"bytes,1,opt,name=fact,proto3" json:"fact,omitempty"`
+	// The revision that the reply shows.
+	Revision      uint64 `protobuf:"varint,2,opt,name=revision,proto3" json:"revision,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetFactResponse) Reset() {
+	*x = GetFactResponse{}
+	mi := &file_remora_v1_memory_service_proto_msgTypes[53]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetFactResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetFactResponse) ProtoMessage() {}
+
+func (x *GetFactResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_remora_v1_memory_service_proto_msgTypes[53]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetFactResponse.ProtoReflect.Descriptor instead.
+func (*GetFactResponse) Descriptor() ([]byte, []int) {
+	return file_remora_v1_memory_service_proto_rawDescGZIP(), []int{53}
+}
+
+func (x *GetFactResponse) GetFact() *Fact {
+	if x != nil {
+		return x.Fact
+	}
+	return nil
+}
+
+func (x *GetFactResponse) GetRevision() uint64 {
+	if x != nil {
+		return x.Revision
+	}
+	return 0
+}
+
+// The request of ListFacts.
+type ListFactsRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Required. Whose facts are listed, 1 to 512 bytes.
+	UserId string `protobuf:"bytes,1,opt,name=user_id,json=userId,proto3" json:"user_id,omitempty"`
+	// Only those about this subject, up to 512 bytes. Empty: all.
+	Subject string `protobuf:"bytes,2,opt,name=subject,proto3" json:"subject,omitempty"`
+	// Only those with this predicate, up to 512 bytes. Empty: all.
+	Predicate string `protobuf:"bytes,3,opt,name=predicate,proto3" json:"predicate,omitempty"`
+	// As of when. Unset: those that hold now, as they are recorded now.
+	Times *FactTimes `protobuf:"bytes,4,opt,name=times,proto3" json:"times,omitempty"`
+	// Default 100; more than 1,000 is lowered to 1,000; negative is refused. A page ends before 3 MiB.
+	PageSize int32 `protobuf:"varint,5,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
+	// The `next_page_token` of the page before; the other fields must be the same.
+	PageToken string `protobuf:"bytes,6,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
+	// Wait until this revision is visible.
+	MinRevision   uint64 `protobuf:"varint,7,opt,name=min_revision,json=minRevision,proto3" json:"min_revision,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListFactsRequest) Reset() {
+	*x = ListFactsRequest{}
+	mi := &file_remora_v1_memory_service_proto_msgTypes[54]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListFactsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListFactsRequest) ProtoMessage() {}
+
+func (x *ListFactsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_remora_v1_memory_service_proto_msgTypes[54]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListFactsRequest.ProtoReflect.Descriptor instead.
+func (*ListFactsRequest) Descriptor() ([]byte, []int) {
+	return file_remora_v1_memory_service_proto_rawDescGZIP(), []int{54}
+}
+
+func (x *ListFactsRequest) GetUserId() string {
+	if x != nil {
+		return x.UserId
+	}
+	return ""
+}
+
+func (x *ListFactsRequest) GetSubject() string {
+	if x != nil {
+		return x.Subject
+	}
+	return ""
+}
+
+func (x *ListFactsRequest) GetPredicate() string {
+	if x != nil {
+		return x.Predicate
+	}
+	return ""
+}
+
+func (x *ListFactsRequest) GetTimes() *FactTimes {
+	if x != nil {
+		return x.Times
+	}
+	return nil
+}
+
+func (x *ListFactsRequest) GetPageSize() int32 {
+	if x != nil {
+		return x.PageSize
+	}
+	return 0
+}
+
+func (x *ListFactsRequest) GetPageToken() string {
+	if x != nil {
+		return x.PageToken
+	}
+	return ""
+}
+
+func (x *ListFactsRequest) GetMinRevision() uint64 {
+	if x != nil {
+		return x.MinRevision
+	}
+	return 0
+}
+
+// The reply of ListFacts.
+type ListFactsResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The page.
+	Facts []*Fact `protobuf:"bytes,1,rep,name=facts,proto3" json:"facts,omitempty"`
+	// For the next page; empty at the end.
+	NextPageToken string `protobuf:"bytes,2,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
+	// The revision that the reply shows.
+	Revision      uint64 `protobuf:"varint,3,opt,name=revision,proto3" json:"revision,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListFactsResponse) Reset() {
+	*x = ListFactsResponse{}
+	mi := &file_remora_v1_memory_service_proto_msgTypes[55]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListFactsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListFactsResponse) ProtoMessage() {}
+
+func (x *ListFactsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_remora_v1_memory_service_proto_msgTypes[55]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListFactsResponse.ProtoReflect.Descriptor instead.
+func (*ListFactsResponse) Descriptor() ([]byte, []int) {
+	return file_remora_v1_memory_service_proto_rawDescGZIP(), []int{55}
+}
+
+func (x *ListFactsResponse) GetFacts() []*Fact {
+	if x != nil {
+		return x.Facts
+	}
+	return nil
+}
+
+func (x *ListFactsResponse) GetNextPageToken() string {
+	if x != nil {
+		return x.NextPageToken
+	}
+	return ""
+}
+
+func (x *ListFactsResponse) GetRevision() uint64 {
+	if x != nil {
+		return x.Revision
+	}
+	return 0
+}
+
+// The request of SearchFacts.
+type SearchFactsRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Required. Whose facts are searched, 1 to 512 bytes.
+	UserId string `protobuf:"bytes,1,opt,name=user_id,json=userId,proto3" json:"user_id,omitempty"`
+	// Required. What to look for, 1 byte to 32 KiB.
+	Query string `protobuf:"bytes,2,opt,name=query,proto3" json:"query,omitempty"`
+	// How many facts to return at most. Default 10; more than 1,000 is lowered to 1,000; negative is refused.
+	K int32 `protobuf:"varint,3,opt,name=k,proto3" json:"k,omitempty"`
+	// Only facts with this score or a higher one, from 0 to 1. Default: any.
+	Threshold *float64 `protobuf:"fixed64,4,opt,name=threshold,proto3,oneof" json:"threshold,omitempty"`
+	// As of when. Unset: those that hold now, as they are recorded now.
+	Times *FactTimes `protobuf:"bytes,5,opt,name=times,proto3" json:"times,omitempty"`
+	// Wait until this revision is visible.
+	MinRevision   uint64 `protobuf:"varint,6,opt,name=min_revision,json=minRevision,proto3" json:"min_revision,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SearchFactsRequest) Reset() {
+	*x = SearchFactsRequest{}
+	mi := &file_remora_v1_memory_service_proto_msgTypes[56]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SearchFactsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SearchFactsRequest) ProtoMessage() {}
+
+func (x *SearchFactsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_remora_v1_memory_service_proto_msgTypes[56]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SearchFactsRequest.ProtoReflect.Descriptor instead.
+func (*SearchFactsRequest) Descriptor() ([]byte, []int) {
+	return file_remora_v1_memory_service_proto_rawDescGZIP(), []int{56}
+}
+
+func (x *SearchFactsRequest) GetUserId() string {
+	if x != nil {
+		return x.UserId
+	}
+	return ""
+}
+
+func (x *SearchFactsRequest) GetQuery() string {
+	if x != nil {
+		return x.Query
+	}
+	return ""
+}
+
+func (x *SearchFactsRequest) GetK() int32 {
+	if x != nil {
+		return x.K
+	}
+	return 0
+}
+
+func (x *SearchFactsRequest) GetThreshold() float64 {
+	if x != nil && x.Threshold != nil {
+		return *x.Threshold
+	}
+	return 0
+}
+
+func (x *SearchFactsRequest) GetTimes() *FactTimes {
+	if x != nil {
+		return x.Times
+	}
+	return nil
+}
+
+func (x *SearchFactsRequest) GetMinRevision() uint64 {
+	if x != nil {
+		return x.MinRevision
+	}
+	return 0
+}
+
+// The reply of SearchFacts.
+type SearchFactsResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The best facts, best first; ties by id, by code point.
+	Hits []*FactHit `protobuf:"bytes,1,rep,name=hits,proto3" json:"hits,omitempty"`
+	// Whether hits are missing because the reply ended before 3 MiB.
+	Truncated bool `protobuf:"varint,2,opt,name=truncated,proto3" json:"truncated,omitempty"`
+	// The revision that the reply shows.
+	Revision uint64 `protobuf:"varint,3,opt,name=revision,proto3" json:"revision,omitempty"`
+	// How the index was used. `pending`: facts of the user without a vector of the tenant's model, found by words alone.
+	Index         *IndexState `protobuf:"bytes,4,opt,name=index,proto3" json:"index,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SearchFactsResponse) Reset() {
+	*x = SearchFactsResponse{}
+	mi := &file_remora_v1_memory_service_proto_msgTypes[57]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SearchFactsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SearchFactsResponse) ProtoMessage() {}
+
+func (x *SearchFactsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_remora_v1_memory_service_proto_msgTypes[57]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SearchFactsResponse.ProtoReflect.Descriptor instead.
+func (*SearchFactsResponse) Descriptor() ([]byte, []int) {
+	return file_remora_v1_memory_service_proto_rawDescGZIP(), []int{57}
+}
+
+func (x *SearchFactsResponse) GetHits() []*FactHit {
+	if x != nil {
+		return x.Hits
+	}
+	return nil
+}
+
+func (x *SearchFactsResponse) GetTruncated() bool {
+	if x != nil {
+		return x.Truncated
+	}
+	return false
+}
+
+func (x *SearchFactsResponse) GetRevision() uint64 {
+	if x != nil {
+		return x.Revision
+	}
+	return 0
+}
+
+func (x *SearchFactsResponse) GetIndex() *IndexState {
+	if x != nil {
+		return x.Index
+	}
+	return nil
+}
+
+// A fact that was found.
+type FactHit struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The fact.
+	Fact *Fact `protobuf:"bytes,1,opt,name=fact,proto3" json:"fact,omitempty"`
+	// From 0 to 1, as that of MemoryItemHit.
+	Score         float64 `protobuf:"fixed64,2,opt,name=score,proto3" json:"score,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *FactHit) Reset() {
+	*x = FactHit{}
+	mi := &file_remora_v1_memory_service_proto_msgTypes[58]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *FactHit) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*FactHit) ProtoMessage() {}
+
+func (x *FactHit) ProtoReflect() protoreflect.Message {
+	mi := &file_remora_v1_memory_service_proto_msgTypes[58]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use FactHit.ProtoReflect.Descriptor instead.
+func (*FactHit) Descriptor() ([]byte, []int) {
+	return file_remora_v1_memory_service_proto_rawDescGZIP(), []int{58}
+}
+
+func (x *FactHit) GetFact() *Fact {
+	if x != nil {
+		return x.Fact
+	}
+	return nil
+}
+
+func (x *FactHit) GetScore() float64 {
+	if x != nil {
+		return x.Score
+	}
+	return 0
+}
+
+// The request of CorrectFact.
+type CorrectFactRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Required. Whose fact it is, 1 to 512 bytes.
+	UserId string `protobuf:"bytes,1,opt,name=user_id,json=userId,proto3" json:"user_id,omitempty"`
+	// Required. The fact that is wrong, 1 to 128 bytes.
+	FactId string `protobuf:"bytes,2,opt,name=fact_id,json=factId,proto3" json:"fact_id,omitempty"`
+	// Required. What is right, as in AddFacts.
+	Fact *Fact `protobuf:"bytes,3,opt,name=fact,proto3" json:"fact,omitempty"`
+	// Makes the write idempotent. Up to 128 bytes; empty: it is not.
+	RequestId string `protobuf:"bytes,4,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
+	// Who made the request.
+	Origin        *Origin `protobuf:"bytes,5,opt,name=origin,proto3" json:"origin,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CorrectFactRequest) Reset() {
+	*x = CorrectFactRequest{}
+	mi := &file_remora_v1_memory_service_proto_msgTypes[59]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CorrectFactRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CorrectFactRequest) ProtoMessage() {}
+
+func (x *CorrectFactRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_remora_v1_memory_service_proto_msgTypes[59]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CorrectFactRequest.ProtoReflect.Descriptor instead.
+func (*CorrectFactRequest) Descriptor() ([]byte, []int) {
+	return file_remora_v1_memory_service_proto_rawDescGZIP(), []int{59}
+}
+
+func (x *CorrectFactRequest) GetUserId() string {
+	if x != nil {
+		return x.UserId
+	}
+	return ""
+}
+
+func (x *CorrectFactRequest) GetFactId() string {
+	if x != nil {
+		return x.FactId
+	}
+	return ""
+}
+
+func (x *CorrectFactRequest) GetFact() *Fact {
+	if x != nil {
+		return x.Fact
+	}
+	return nil
+}
+
+func (x *CorrectFactRequest) GetRequestId() string {
+	if x != nil {
+		return x.RequestId
+	}
+	return ""
+}
+
+func (x *CorrectFactRequest) GetOrigin() *Origin {
+	if x != nil {
+		return x.Origin
+	}
+	return nil
+}
+
+// The reply of CorrectFact.
+type CorrectFactResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The id of the new fact.
+	FactId string `protobuf:"bytes,1,opt,name=fact_id,json=factId,proto3" json:"fact_id,omitempty"`
+	// The revision of the write.
+	Revision      uint64 `protobuf:"varint,2,opt,name=revision,proto3" json:"revision,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CorrectFactResponse) Reset() {
+	*x = CorrectFactResponse{}
+	mi := &file_remora_v1_memory_service_proto_msgTypes[60]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CorrectFactResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CorrectFactResponse) ProtoMessage() {}
+
+func (x *CorrectFactResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_remora_v1_memory_service_proto_msgTypes[60]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CorrectFactResponse.ProtoReflect.Descriptor instead.
+func (*CorrectFactResponse) Descriptor() ([]byte, []int) {
+	return file_remora_v1_memory_service_proto_rawDescGZIP(), []int{60}
+}
+
+func (x *CorrectFactResponse) GetFactId() string {
+	if x != nil {
+		return x.FactId
+	}
+	return ""
+}
+
+func (x *CorrectFactResponse) GetRevision() uint64 {
+	if x != nil {
+		return x.Revision
+	}
+	return 0
+}
+
+// The request of RetractFacts.
+type RetractFactsRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Required. Whose facts they are, 1 to 512 bytes.
+	UserId string `protobuf:"bytes,1,opt,name=user_id,json=userId,proto3" json:"user_id,omitempty"`
+	// Required. Which facts.
+	Facts *FactIds `protobuf:"bytes,2,opt,name=facts,proto3" json:"facts,omitempty"`
+	// Makes the write idempotent. Up to 128 bytes; empty: it is not.
+	RequestId string `protobuf:"bytes,3,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
+	// Who made the request.
+	Origin        *Origin `protobuf:"bytes,4,opt,name=origin,proto3" json:"origin,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RetractFactsRequest) Reset() {
+	*x = RetractFactsRequest{}
+	mi := &file_remora_v1_memory_service_proto_msgTypes[61]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RetractFactsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RetractFactsRequest) ProtoMessage() {}
+
+func (x *RetractFactsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_remora_v1_memory_service_proto_msgTypes[61]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RetractFactsRequest.ProtoReflect.Descriptor instead.
+func (*RetractFactsRequest) Descriptor() ([]byte, []int) {
+	return file_remora_v1_memory_service_proto_rawDescGZIP(), []int{61}
+}
+
+func (x *RetractFactsRequest) GetUserId() string {
+	if x != nil {
+		return x.UserId
+	}
+	return ""
+}
+
+func (x *RetractFactsRequest) GetFacts() *FactIds {
+	if x != nil {
+		return x.Facts
+	}
+	return nil
+}
+
+func (x *RetractFactsRequest) GetRequestId() string {
+	if x != nil {
+		return x.RequestId
+	}
+	return ""
+}
+
+func (x *RetractFactsRequest) GetOrigin() *Origin {
+	if x != nil {
+		return x.Origin
+	}
+	return nil
+}
+
+// The reply of RetractFacts.
+type RetractFactsResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// How many facts were retracted.
+	RetractedFacts int64 `protobuf:"varint,1,opt,name=retracted_facts,json=retractedFacts,proto3" json:"retracted_facts,omitempty"`
+	// The revision of the write; if nothing was retracted, the newest visible one.
+	Revision      uint64 `protobuf:"varint,2,opt,name=revision,proto3" json:"revision,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RetractFactsResponse) Reset() {
+	*x = RetractFactsResponse{}
+	mi := &file_remora_v1_memory_service_proto_msgTypes[62]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RetractFactsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RetractFactsResponse) ProtoMessage() {}
+
+func (x *RetractFactsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_remora_v1_memory_service_proto_msgTypes[62]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RetractFactsResponse.ProtoReflect.Descriptor instead.
+func (*RetractFactsResponse) Descriptor() ([]byte, []int) {
+	return file_remora_v1_memory_service_proto_rawDescGZIP(), []int{62}
+}
+
+func (x *RetractFactsResponse) GetRetractedFacts() int64 {
+	if x != nil {
+		return x.RetractedFacts
+	}
+	return 0
+}
+
+func (x *RetractFactsResponse) GetRevision() uint64 {
+	if x != nil {
+		return x.Revision
+	}
+	return 0
+}
+
+// The request of ForgetFacts.
+type ForgetFactsRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Required. Whose facts they are, 1 to 512 bytes.
+	UserId string `protobuf:"bytes,1,opt,name=user_id,json=userId,proto3" json:"user_id,omitempty"`
+	// Required. Which facts are deleted.
+	//
+	// Types that are valid to be assigned to Selection:
+	//
+	//	*ForgetFactsRequest_Ids
+	//	*ForgetFactsRequest_ConversationId
+	//	*ForgetFactsRequest_All
+	Selection isForgetFactsRequest_Selection `protobuf_oneof:"selection"`
+	// Makes the write idempotent. Up to 128 bytes; empty: it is not.
+	RequestId string `protobuf:"bytes,5,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
+	// Who made the request.
+	Origin        *Origin `protobuf:"bytes,6,opt,name=origin,proto3" json:"origin,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ForgetFactsRequest) Reset() {
+	*x = ForgetFactsRequest{}
+	mi := &file_remora_v1_memory_service_proto_msgTypes[63]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ForgetFactsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ForgetFactsRequest) ProtoMessage() {}
+
+func (x *ForgetFactsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_remora_v1_memory_service_proto_msgTypes[63]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ForgetFactsRequest.ProtoReflect.Descriptor instead.
+func (*ForgetFactsRequest) Descriptor() ([]byte, []int) {
+	return file_remora_v1_memory_service_proto_rawDescGZIP(), []int{63}
+}
+
+func (x *ForgetFactsRequest) GetUserId() string {
+	if x != nil {
+		return x.UserId
+	}
+	return ""
+}
+
+func (x *ForgetFactsRequest) GetSelection() isForgetFactsRequest_Selection {
+	if x != nil {
+		return x.Selection
+	}
+	return nil
+}
+
+func (x *ForgetFactsRequest) GetIds() *FactIds {
+	if x != nil {
+		if x, ok := x.Selection.(*ForgetFactsRequest_Ids); ok {
+			return x.Ids
+		}
+	}
+	return nil
+}
+
+func (x *ForgetFactsRequest) GetConversationId() string {
+	if x != nil {
+		if x, ok := x.Selection.(*ForgetFactsRequest_ConversationId); ok {
+			return x.ConversationId
+		}
+	}
+	return ""
+}
+
+func (x *ForgetFactsRequest) GetAll() *AllFacts {
+	if x != nil {
+		if x, ok := x.Selection.(*ForgetFactsRequest_All); ok {
+			return x.All
+		}
+	}
+	return nil
+}
+
+func (x *ForgetFactsRequest) GetRequestId() string {
+	if x != nil {
+		return x.RequestId
+	}
+	return ""
+}
+
+func (x *ForgetFactsRequest) GetOrigin() *Origin {
+	if x != nil {
+		return x.Origin
+	}
+	return nil
+}
+
+type isForgetFactsRequest_Selection interface {
+	isForgetFactsRequest_Selection()
+}
+
+type ForgetFactsRequest_Ids struct {
+	// Those with these ids.
+	Ids *FactIds `protobuf:"bytes,2,opt,name=ids,proto3,oneof"`
+}
+
+type ForgetFactsRequest_ConversationId struct {
+	// Those that were said in this conversation and nowhere else, 1 to 512 bytes. Others lose their sources in it.
+	ConversationId string `protobuf:"bytes,3,opt,name=conversation_id,json=conversationId,proto3,oneof"`
+}
+
+type ForgetFactsRequest_All struct {
+	// All of the user's.
+	All *AllFacts `protobuf:"bytes,4,opt,name=all,proto3,oneof"`
+}
+
+func (*ForgetFactsRequest_Ids) isForgetFactsRequest_Selection() {}
+
+func (*ForgetFactsRequest_ConversationId) isForgetFactsRequest_Selection() {}
+
+func (*ForgetFactsRequest_All) isForgetFactsRequest_Selection() {}
+
+// All facts of a user.
+type AllFacts struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AllFacts) Reset() {
+	*x = AllFacts{}
+	mi := &file_remora_v1_memory_service_proto_msgTypes[64]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AllFacts) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AllFacts) ProtoMessage() {}
+
+func (x *AllFacts) ProtoReflect() protoreflect.Message {
+	mi := &file_remora_v1_memory_service_proto_msgTypes[64]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AllFacts.ProtoReflect.Descriptor instead.
+func (*AllFacts) Descriptor() ([]byte, []int) {
+	return file_remora_v1_memory_service_proto_rawDescGZIP(), []int{64}
+}
+
+// The reply of ForgetFacts.
+type ForgetFactsResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// How many facts were deleted; one that is recorded in several versions counts once.
+	ForgottenFacts int64 `protobuf:"varint,1,opt,name=forgotten_facts,json=forgottenFacts,proto3" json:"forgotten_facts,omitempty"`
+	// The revision of the write; if nothing was deleted, the newest visible one.
+	Revision      uint64 `protobuf:"varint,2,opt,name=revision,proto3" json:"revision,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ForgetFactsResponse) Reset() {
+	*x = ForgetFactsResponse{}
+	mi := &file_remora_v1_memory_service_proto_msgTypes[65]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ForgetFactsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ForgetFactsResponse) ProtoMessage() {}
+
+func (x *ForgetFactsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_remora_v1_memory_service_proto_msgTypes[65]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ForgetFactsResponse.ProtoReflect.Descriptor instead.
+func (*ForgetFactsResponse) Descriptor() ([]byte, []int) {
+	return file_remora_v1_memory_service_proto_rawDescGZIP(), []int{65}
+}
+
+func (x *ForgetFactsResponse) GetForgottenFacts() int64 {
+	if x != nil {
+		return x.ForgottenFacts
+	}
+	return 0
+}
+
+func (x *ForgetFactsResponse) GetRevision() uint64 {
+	if x != nil {
+		return x.Revision
+	}
+	return 0
+}
+
+// The request of SetStaticFacts.
+type SetStaticFactsRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Up to 1,000 facts, 1 MiB together, in the order in which contexts show them. Of two with one id, the second is refused.
+	Facts []*StaticFact `protobuf:"bytes,1,rep,name=facts,proto3" json:"facts,omitempty"`
+	// Makes the write idempotent. Up to 128 bytes; empty: it is not.
+	RequestId string `protobuf:"bytes,2,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
+	// Who made the request.
+	Origin        *Origin `protobuf:"bytes,3,opt,name=origin,proto3" json:"origin,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SetStaticFactsRequest) Reset() {
+	*x = SetStaticFactsRequest{}
+	mi := &file_remora_v1_memory_service_proto_msgTypes[66]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SetStaticFactsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SetStaticFactsRequest) ProtoMessage() {}
+
+func (x *SetStaticFactsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_remora_v1_memory_service_proto_msgTypes[66]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SetStaticFactsRequest.ProtoReflect.Descriptor instead.
+func (*SetStaticFactsRequest) Descriptor() ([]byte, []int) {
+	return file_remora_v1_memory_service_proto_rawDescGZIP(), []int{66}
+}
+
+func (x *SetStaticFactsRequest) GetFacts() []*StaticFact {
+	if x != nil {
+		return x.Facts
+	}
+	return nil
+}
+
+func (x *SetStaticFactsRequest) GetRequestId() string {
+	if x != nil {
+		return x.RequestId
+	}
+	return ""
+}
+
+func (x *SetStaticFactsRequest) GetOrigin() *Origin {
+	if x != nil {
+		return x.Origin
+	}
+	return nil
+}
+
+// The reply of SetStaticFacts.
+type SetStaticFactsResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Their ids, in the order of the request.
+	Ids []string `protobuf:"bytes,1,rep,name=ids,proto3" json:"ids,omitempty"`
+	// The revision of the write; if there were none and there are none, the newest visible one.
+	Revision      uint64 `protobuf:"varint,2,opt,name=revision,proto3" json:"revision,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SetStaticFactsResponse) Reset() {
+	*x = SetStaticFactsResponse{}
+	mi := &file_remora_v1_memory_service_proto_msgTypes[67]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SetStaticFactsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SetStaticFactsResponse) ProtoMessage() {}
+
+func (x *SetStaticFactsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_remora_v1_memory_service_proto_msgTypes[67]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SetStaticFactsResponse.ProtoReflect.Descriptor instead.
+func (*SetStaticFactsResponse) Descriptor() ([]byte, []int) {
+	return file_remora_v1_memory_service_proto_rawDescGZIP(), []int{67}
+}
+
+func (x *SetStaticFactsResponse) GetIds() []string {
+	if x != nil {
+		return x.Ids
+	}
+	return nil
+}
+
+func (x *SetStaticFactsResponse) GetRevision() uint64 {
+	if x != nil {
+		return x.Revision
+	}
+	return 0
+}
+
+// The request of GetStaticFacts.
+type GetStaticFactsRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Wait until this revision is visible.
+	MinRevision   uint64 `protobuf:"varint,1,opt,name=min_revision,json=minRevision,proto3" json:"min_revision,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetStaticFactsRequest) Reset() {
+	*x = GetStaticFactsRequest{}
+	mi := &file_remora_v1_memory_service_proto_msgTypes[68]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetStaticFactsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetStaticFactsRequest) ProtoMessage() {}
+
+func (x *GetStaticFactsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_remora_v1_memory_service_proto_msgTypes[68]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetStaticFactsRequest.ProtoReflect.Descriptor instead.
+func (*GetStaticFactsRequest) Descriptor() ([]byte, []int) {
+	return file_remora_v1_memory_service_proto_rawDescGZIP(), []int{68}
+}
+
+func (x *GetStaticFactsRequest) GetMinRevision() uint64 {
+	if x != nil {
+		return x.MinRevision
+	}
+	return 0
+}
+
+// The reply of GetStaticFacts.
+type GetStaticFactsResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The facts, in their order.
+	Facts []*StaticFact `protobuf:"bytes,1,rep,name=facts,proto3" json:"facts,omitempty"`
+	// When they were set; unset: they never were.
+	UpdateTime *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=update_time,json=updateTime,proto3" json:"update_time,omitempty"`
+	// The revision that the reply shows.
+	Revision      uint64 `protobuf:"varint,3,opt,name=revision,proto3" json:"revision,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetStaticFactsResponse) Reset() {
+	*x = GetStaticFactsResponse{}
+	mi := &file_remora_v1_memory_service_proto_msgTypes[69]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetStaticFactsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetStaticFactsResponse) ProtoMessage() {}
+
+func (x *GetStaticFactsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_remora_v1_memory_service_proto_msgTypes[69]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetStaticFactsResponse.ProtoReflect.Descriptor instead.
+func (*GetStaticFactsResponse) Descriptor() ([]byte, []int) {
+	return file_remora_v1_memory_service_proto_rawDescGZIP(), []int{69}
+}
+
+func (x *GetStaticFactsResponse) GetFacts() []*StaticFact {
+	if x != nil {
+		return x.Facts
+	}
+	return nil
+}
+
+func (x *GetStaticFactsResponse) GetUpdateTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.UpdateTime
+	}
+	return nil
+}
+
+func (x *GetStaticFactsResponse) GetRevision() uint64 {
+	if x != nil {
+		return x.Revision
+	}
+	return 0
+}
+
 var File_remora_v1_memory_service_proto protoreflect.FileDescriptor
 
 const file_remora_v1_memory_service_proto_rawDesc = "" +
 	"\n" +
-	"\x1eremora/v1/memory_service.proto\x12\tremora.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x15remora/v1/calls.proto\x1a\x1cremora/v1/conversation.proto\x1a\x16remora/v1/filter.proto\x1a\x1bremora/v1/memory_item.proto\x1a\x17remora/v1/message.proto\x1a\x1cremora/v1/text_service.proto\x1a\x1eremora/v1/working_memory.proto\"U\n" +
+	"\x1eremora/v1/memory_service.proto\x12\tremora.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x15remora/v1/calls.proto\x1a\x1cremora/v1/conversation.proto\x1a\x14remora/v1/fact.proto\x1a\x16remora/v1/filter.proto\x1a\x1bremora/v1/memory_item.proto\x1a\x17remora/v1/message.proto\x1a\x1cremora/v1/text_service.proto\x1a\x1eremora/v1/working_memory.proto\"U\n" +
 	"\x11ConversationScope\x12'\n" +
 	"\x0fconversation_id\x18\x01 \x01(\tR\x0econversationId\x12\x17\n" +
 	"\auser_id\x18\x02 \x01(\tR\x06userId\"\r\n" +
@@ -4844,7 +6517,123 @@ const file_remora_v1_memory_service_proto_rawDesc = "" +
 	"\x06reason\x18\x06 \x01(\tR\x06reason\x12\x1c\n" +
 	"\tuncounted\x18\a \x03(\tR\tuncounted\x12\x18\n" +
 	"\apartial\x18\b \x01(\bR\apartialB\b\n" +
-	"\x06_score*\x9c\x01\n" +
+	"\x06_score\"\xca\x01\n" +
+	"\x0fAddFactsRequest\x12\x17\n" +
+	"\auser_id\x18\x01 \x01(\tR\x06userId\x12%\n" +
+	"\x05facts\x18\x02 \x03(\v2\x0f.remora.v1.FactR\x05facts\x12-\n" +
+	"\x06source\x18\x03 \x01(\v2\x15.remora.v1.FactSourceR\x06source\x12\x1d\n" +
+	"\n" +
+	"request_id\x18\x04 \x01(\tR\trequestId\x12)\n" +
+	"\x06origin\x18\x05 \x01(\v2\x11.remora.v1.OriginR\x06origin\"@\n" +
+	"\x10AddFactsResponse\x12\x10\n" +
+	"\x03ids\x18\x01 \x03(\tR\x03ids\x12\x1a\n" +
+	"\brevision\x18\x02 \x01(\x04R\brevision\"\x83\x02\n" +
+	"\x13ExtractFactsRequest\x12\x17\n" +
+	"\auser_id\x18\x01 \x01(\tR\x06userId\x12)\n" +
+	"\x04text\x18\x02 \x01(\v2\x13.remora.v1.SaidTextH\x00R\x04text\x12=\n" +
+	"\fconversation\x18\x03 \x01(\v2\x17.remora.v1.SaidMessagesH\x00R\fconversation\x12\x17\n" +
+	"\adry_run\x18\x04 \x01(\bR\x06dryRun\x12\x1d\n" +
+	"\n" +
+	"request_id\x18\x05 \x01(\tR\trequestId\x12)\n" +
+	"\x06origin\x18\x06 \x01(\v2\x11.remora.v1.OriginR\x06originB\x06\n" +
+	"\x04from\"M\n" +
+	"\bSaidText\x12\x12\n" +
+	"\x04text\x18\x01 \x01(\tR\x04text\x12-\n" +
+	"\x06source\x18\x02 \x01(\v2\x15.remora.v1.FactSourceR\x06source\"^\n" +
+	"\fSaidMessages\x12'\n" +
+	"\x0fconversation_id\x18\x01 \x01(\tR\x0econversationId\x12%\n" +
+	"\x0eafter_sequence\x18\x02 \x01(\x04R\rafterSequence\"\xaa\x01\n" +
+	"\x14ExtractFactsResponse\x12%\n" +
+	"\x05facts\x18\x01 \x03(\v2\x0f.remora.v1.FactR\x05facts\x12\x10\n" +
+	"\x03ids\x18\x02 \x03(\tR\x03ids\x12)\n" +
+	"\x10through_sequence\x18\x03 \x01(\x04R\x0fthroughSequence\x12\x12\n" +
+	"\x04more\x18\x04 \x01(\bR\x04more\x12\x1a\n" +
+	"\brevision\x18\x05 \x01(\x04R\brevision\"e\n" +
+	"\x0eGetFactRequest\x12\x17\n" +
+	"\auser_id\x18\x01 \x01(\tR\x06userId\x12\x17\n" +
+	"\afact_id\x18\x02 \x01(\tR\x06factId\x12!\n" +
+	"\fmin_revision\x18\x03 \x01(\x04R\vminRevision\"R\n" +
+	"\x0fGetFactResponse\x12#\n" +
+	"\x04fact\x18\x01 \x01(\v2\x0f.remora.v1.FactR\x04fact\x12\x1a\n" +
+	"\brevision\x18\x02 \x01(\x04R\brevision\"\xee\x01\n" +
+	"\x10ListFactsRequest\x12\x17\n" +
+	"\auser_id\x18\x01 \x01(\tR\x06userId\x12\x18\n" +
+	"\asubject\x18\x02 \x01(\tR\asubject\x12\x1c\n" +
+	"\tpredicate\x18\x03 \x01(\tR\tpredicate\x12*\n" +
+	"\x05times\x18\x04 \x01(\v2\x14.remora.v1.FactTimesR\x05times\x12\x1b\n" +
+	"\tpage_size\x18\x05 \x01(\x05R\bpageSize\x12\x1d\n" +
+	"\n" +
+	"page_token\x18\x06 \x01(\tR\tpageToken\x12!\n" +
+	"\fmin_revision\x18\a \x01(\x04R\vminRevision\"~\n" +
+	"\x11ListFactsResponse\x12%\n" +
+	"\x05facts\x18\x01 \x03(\v2\x0f.remora.v1.FactR\x05facts\x12&\n" +
+	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\x12\x1a\n" +
+	"\brevision\x18\x03 \x01(\x04R\brevision\"\xd1\x01\n" +
+	"\x12SearchFactsRequest\x12\x17\n" +
+	"\auser_id\x18\x01 \x01(\tR\x06userId\x12\x14\n" +
+	"\x05query\x18\x02 \x01(\tR\x05query\x12\f\n" +
+	"\x01k\x18\x03 \x01(\x05R\x01k\x12!\n" +
+	"\tthreshold\x18\x04 \x01(\x01H\x00R\tthreshold\x88\x01\x01\x12*\n" +
+	"\x05times\x18\x05 \x01(\v2\x14.remora.v1.FactTimesR\x05times\x12!\n" +
+	"\fmin_revision\x18\x06 \x01(\x04R\vminRevisionB\f\n" +
+	"\n" +
+	"_threshold\"\xa4\x01\n" +
+	"\x13SearchFactsResponse\x12&\n" +
+	"\x04hits\x18\x01 \x03(\v2\x12.remora.v1.FactHitR\x04hits\x12\x1c\n" +
+	"\ttruncated\x18\x02 \x01(\bR\ttruncated\x12\x1a\n" +
+	"\brevision\x18\x03 \x01(\x04R\brevision\x12+\n" +
+	"\x05index\x18\x04 \x01(\v2\x15.remora.v1.IndexStateR\x05index\"D\n" +
+	"\aFactHit\x12#\n" +
+	"\x04fact\x18\x01 \x01(\v2\x0f.remora.v1.FactR\x04fact\x12\x14\n" +
+	"\x05score\x18\x02 \x01(\x01R\x05score\"\xb5\x01\n" +
+	"\x12CorrectFactRequest\x12\x17\n" +
+	"\auser_id\x18\x01 \x01(\tR\x06userId\x12\x17\n" +
+	"\afact_id\x18\x02 \x01(\tR\x06factId\x12#\n" +
+	"\x04fact\x18\x03 \x01(\v2\x0f.remora.v1.FactR\x04fact\x12\x1d\n" +
+	"\n" +
+	"request_id\x18\x04 \x01(\tR\trequestId\x12)\n" +
+	"\x06origin\x18\x05 \x01(\v2\x11.remora.v1.OriginR\x06origin\"J\n" +
+	"\x13CorrectFactResponse\x12\x17\n" +
+	"\afact_id\x18\x01 \x01(\tR\x06factId\x12\x1a\n" +
+	"\brevision\x18\x02 \x01(\x04R\brevision\"\xa2\x01\n" +
+	"\x13RetractFactsRequest\x12\x17\n" +
+	"\auser_id\x18\x01 \x01(\tR\x06userId\x12(\n" +
+	"\x05facts\x18\x02 \x01(\v2\x12.remora.v1.FactIdsR\x05facts\x12\x1d\n" +
+	"\n" +
+	"request_id\x18\x03 \x01(\tR\trequestId\x12)\n" +
+	"\x06origin\x18\x04 \x01(\v2\x11.remora.v1.OriginR\x06origin\"[\n" +
+	"\x14RetractFactsResponse\x12'\n" +
+	"\x0fretracted_facts\x18\x01 \x01(\x03R\x0eretractedFacts\x12\x1a\n" +
+	"\brevision\x18\x02 \x01(\x04R\brevision\"\x80\x02\n" +
+	"\x12ForgetFactsRequest\x12\x17\n" +
+	"\auser_id\x18\x01 \x01(\tR\x06userId\x12&\n" +
+	"\x03ids\x18\x02 \x01(\v2\x12.remora.v1.FactIdsH\x00R\x03ids\x12)\n" +
+	"\x0fconversation_id\x18\x03 \x01(\tH\x00R\x0econversationId\x12'\n" +
+	"\x03all\x18\x04 \x01(\v2\x13.remora.v1.AllFactsH\x00R\x03all\x12\x1d\n" +
+	"\n" +
+	"request_id\x18\x05 \x01(\tR\trequestId\x12)\n" +
+	"\x06origin\x18\x06 \x01(\v2\x11.remora.v1.OriginR\x06originB\v\n" +
+	"\tselection\"\n" +
+	"\n" +
+	"\bAllFacts\"Z\n" +
+	"\x13ForgetFactsResponse\x12'\n" +
+	"\x0fforgotten_facts\x18\x01 \x01(\x03R\x0eforgottenFacts\x12\x1a\n" +
+	"\brevision\x18\x02 \x01(\x04R\brevision\"\x8e\x01\n" +
+	"\x15SetStaticFactsRequest\x12+\n" +
+	"\x05facts\x18\x01 \x03(\v2\x15.remora.v1.StaticFactR\x05facts\x12\x1d\n" +
+	"\n" +
+	"request_id\x18\x02 \x01(\tR\trequestId\x12)\n" +
+	"\x06origin\x18\x03 \x01(\v2\x11.remora.v1.OriginR\x06origin\"F\n" +
+	"\x16SetStaticFactsResponse\x12\x10\n" +
+	"\x03ids\x18\x01 \x03(\tR\x03ids\x12\x1a\n" +
+	"\brevision\x18\x02 \x01(\x04R\brevision\":\n" +
+	"\x15GetStaticFactsRequest\x12!\n" +
+	"\fmin_revision\x18\x01 \x01(\x04R\vminRevision\"\x9e\x01\n" +
+	"\x16GetStaticFactsResponse\x12+\n" +
+	"\x05facts\x18\x01 \x03(\v2\x15.remora.v1.StaticFactR\x05facts\x12;\n" +
+	"\vupdate_time\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\n" +
+	"updateTime\x12\x1a\n" +
+	"\brevision\x18\x03 \x01(\x04R\brevision*\x9c\x01\n" +
 	"\x0fWordsOnlyReason\x12!\n" +
 	"\x1dWORDS_ONLY_REASON_UNSPECIFIED\x10\x00\x12\x1d\n" +
 	"\x19WORDS_ONLY_REASON_PROFILE\x10\x01\x12\x1e\n" +
@@ -4871,7 +6660,7 @@ const file_remora_v1_memory_service_proto_rawDesc = "" +
 	"\tRendering\x12\x19\n" +
 	"\x15RENDERING_UNSPECIFIED\x10\x00\x12\x16\n" +
 	"\x12RENDERING_MESSAGES\x10\x01\x12\x18\n" +
-	"\x14RENDERING_TRANSCRIPT\x10\x022\xda\v\n" +
+	"\x14RENDERING_TRANSCRIPT\x10\x022\xf7\x11\n" +
 	"\rMemoryService\x12Z\n" +
 	"\x0eSearchMessages\x12 .remora.v1.SearchMessagesRequest\x1a!.remora.v1.SearchMessagesResponse\"\x03\x90\x02\x01\x12]\n" +
 	"\x0fAssembleContext\x12!.remora.v1.AssembleContextRequest\x1a\".remora.v1.AssembleContextResponse\"\x03\x90\x02\x01\x12`\n" +
@@ -4889,7 +6678,17 @@ const file_remora_v1_memory_service_proto_rawDesc = "" +
 	"GetReceipt\x12\x1c.remora.v1.GetReceiptRequest\x1a\x1d.remora.v1.GetReceiptResponse\"\x03\x90\x02\x01\x12T\n" +
 	"\fListReceipts\x12\x1e.remora.v1.ListReceiptsRequest\x1a\x1f.remora.v1.ListReceiptsResponse\"\x03\x90\x02\x01\x12W\n" +
 	"\rReplayContext\x12\x1f.remora.v1.ReplayContextRequest\x1a .remora.v1.ReplayContextResponse\"\x03\x90\x02\x01\x12T\n" +
-	"\fDiffContexts\x12\x1e.remora.v1.DiffContextsRequest\x1a\x1f.remora.v1.DiffContextsResponse\"\x03\x90\x02\x01B\x87\x01\n" +
+	"\fDiffContexts\x12\x1e.remora.v1.DiffContextsRequest\x1a\x1f.remora.v1.DiffContextsResponse\"\x03\x90\x02\x01\x12C\n" +
+	"\bAddFacts\x12\x1a.remora.v1.AddFactsRequest\x1a\x1b.remora.v1.AddFactsResponse\x12O\n" +
+	"\fExtractFacts\x12\x1e.remora.v1.ExtractFactsRequest\x1a\x1f.remora.v1.ExtractFactsResponse\x12E\n" +
+	"\aGetFact\x12\x19.remora.v1.GetFactRequest\x1a\x1a.remora.v1.GetFactResponse\"\x03\x90\x02\x01\x12K\n" +
+	"\tListFacts\x12\x1b.remora.v1.ListFactsRequest\x1a\x1c.remora.v1.ListFactsResponse\"\x03\x90\x02\x01\x12Q\n" +
+	"\vSearchFacts\x12\x1d.remora.v1.SearchFactsRequest\x1a\x1e.remora.v1.SearchFactsResponse\"\x03\x90\x02\x01\x12L\n" +
+	"\vCorrectFact\x12\x1d.remora.v1.CorrectFactRequest\x1a\x1e.remora.v1.CorrectFactResponse\x12O\n" +
+	"\fRetractFacts\x12\x1e.remora.v1.RetractFactsRequest\x1a\x1f.remora.v1.RetractFactsResponse\x12L\n" +
+	"\vForgetFacts\x12\x1d.remora.v1.ForgetFactsRequest\x1a\x1e.remora.v1.ForgetFactsResponse\x12U\n" +
+	"\x0eSetStaticFacts\x12 .remora.v1.SetStaticFactsRequest\x1a!.remora.v1.SetStaticFactsResponse\x12Z\n" +
+	"\x0eGetStaticFacts\x12 .remora.v1.GetStaticFactsRequest\x1a!.remora.v1.GetStaticFactsResponse\"\x03\x90\x02\x01B\x87\x01\n" +
 	"\rcom.remora.v1B\x12MemoryServiceProtoP\x01Z\x1dremora.dev/remora/v1;remorav1\xa2\x02\x03RXX\xaa\x02\tRemora.V1\xca\x02\tRemora\\V1\xe2\x02\x15Remora\\V1\\GPBMetadata\xea\x02\n" +
 	"Remora::V1b\x06proto3"
 
@@ -4906,7 +6705,7 @@ func file_remora_v1_memory_service_proto_rawDescGZIP() []byte {
 }
 
 var file_remora_v1_memory_service_proto_enumTypes = make([]protoimpl.EnumInfo, 5)
-var file_remora_v1_memory_service_proto_msgTypes = make([]protoimpl.MessageInfo, 46)
+var file_remora_v1_memory_service_proto_msgTypes = make([]protoimpl.MessageInfo, 70)
 var file_remora_v1_memory_service_proto_goTypes = []any{
 	(WordsOnlyReason)(0),                // 0: remora.v1.WordsOnlyReason
 	(Profile)(0),                        // 1: remora.v1.Profile
@@ -4959,139 +6758,214 @@ var file_remora_v1_memory_service_proto_goTypes = []any{
 	(*Receipt)(nil),                     // 48: remora.v1.Receipt
 	(*ReceiptItem)(nil),                 // 49: remora.v1.ReceiptItem
 	(*Item)(nil),                        // 50: remora.v1.Item
-	(*Embedding)(nil),                   // 51: remora.v1.Embedding
-	(*durationpb.Duration)(nil),         // 52: google.protobuf.Duration
-	(*timestamppb.Timestamp)(nil),       // 53: google.protobuf.Timestamp
-	(*Filter)(nil),                      // 54: remora.v1.Filter
-	(*Message)(nil),                     // 55: remora.v1.Message
-	(*Encoding)(nil),                    // 56: remora.v1.Encoding
-	(*Conversation)(nil),                // 57: remora.v1.Conversation
-	(*WorkingMemoryScope)(nil),          // 58: remora.v1.WorkingMemoryScope
-	(*Origin)(nil),                      // 59: remora.v1.Origin
-	(WorkingMemoryMode)(0),              // 60: remora.v1.WorkingMemoryMode
-	(WorkingMemoryFormat)(0),            // 61: remora.v1.WorkingMemoryFormat
-	(*MemoryItem)(nil),                  // 62: remora.v1.MemoryItem
-	(*MemoryItemFilter)(nil),            // 63: remora.v1.MemoryItemFilter
-	(*MemoryItemIds)(nil),               // 64: remora.v1.MemoryItemIds
+	(*AddFactsRequest)(nil),             // 51: remora.v1.AddFactsRequest
+	(*AddFactsResponse)(nil),            // 52: remora.v1.AddFactsResponse
+	(*ExtractFactsRequest)(nil),         // 53: remora.v1.ExtractFactsRequest
+	(*SaidText)(nil),                    // 54: remora.v1.SaidText
+	(*SaidMessages)(nil),                // 55: remora.v1.SaidMessages
+	(*ExtractFactsResponse)(nil),        // 56: remora.v1.ExtractFactsResponse
+	(*GetFactRequest)(nil),              // 57: remora.v1.GetFactRequest
+	(*GetFactResponse)(nil),             // 58: remora.v1.GetFactResponse
+	(*ListFactsRequest)(nil),            // 59: remora.v1.ListFactsRequest
+	(*ListFactsResponse)(nil),           // 60: remora.v1.ListFactsResponse
+	(*SearchFactsRequest)(nil),          // 61: remora.v1.SearchFactsRequest
+	(*SearchFactsResponse)(nil),         // 62: remora.v1.SearchFactsResponse
+	(*FactHit)(nil),                     // 63: remora.v1.FactHit
+	(*CorrectFactRequest)(nil),          // 64: remora.v1.CorrectFactRequest
+	(*CorrectFactResponse)(nil),         // 65: remora.v1.CorrectFactResponse
+	(*RetractFactsRequest)(nil),         // 66: remora.v1.RetractFactsRequest
+	(*RetractFactsResponse)(nil),        // 67: remora.v1.RetractFactsResponse
+	(*ForgetFactsRequest)(nil),          // 68: remora.v1.ForgetFactsRequest
+	(*AllFacts)(nil),                    // 69: remora.v1.AllFacts
+	(*ForgetFactsResponse)(nil),         // 70: remora.v1.ForgetFactsResponse
+	(*SetStaticFactsRequest)(nil),       // 71: remora.v1.SetStaticFactsRequest
+	(*SetStaticFactsResponse)(nil),      // 72: remora.v1.SetStaticFactsResponse
+	(*GetStaticFactsRequest)(nil),       // 73: remora.v1.GetStaticFactsRequest
+	(*GetStaticFactsResponse)(nil),      // 74: remora.v1.GetStaticFactsResponse
+	(*Embedding)(nil),                   // 75: remora.v1.Embedding
+	(*durationpb.Duration)(nil),         // 76: google.protobuf.Duration
+	(*timestamppb.Timestamp)(nil),       // 77: google.protobuf.Timestamp
+	(*Filter)(nil),                      // 78: remora.v1.Filter
+	(*Message)(nil),                     // 79: remora.v1.Message
+	(*Encoding)(nil),                    // 80: remora.v1.Encoding
+	(*Conversation)(nil),                // 81: remora.v1.Conversation
+	(*WorkingMemoryScope)(nil),          // 82: remora.v1.WorkingMemoryScope
+	(*Origin)(nil),                      // 83: remora.v1.Origin
+	(WorkingMemoryMode)(0),              // 84: remora.v1.WorkingMemoryMode
+	(WorkingMemoryFormat)(0),            // 85: remora.v1.WorkingMemoryFormat
+	(*MemoryItem)(nil),                  // 86: remora.v1.MemoryItem
+	(*MemoryItemFilter)(nil),            // 87: remora.v1.MemoryItemFilter
+	(*MemoryItemIds)(nil),               // 88: remora.v1.MemoryItemIds
+	(*Fact)(nil),                        // 89: remora.v1.Fact
+	(*FactSource)(nil),                  // 90: remora.v1.FactSource
+	(*FactTimes)(nil),                   // 91: remora.v1.FactTimes
+	(*FactIds)(nil),                     // 92: remora.v1.FactIds
+	(*StaticFact)(nil),                  // 93: remora.v1.StaticFact
 }
 var file_remora_v1_memory_service_proto_depIdxs = []int32{
-	5,  // 0: remora.v1.SearchMessagesRequest.conversation:type_name -> remora.v1.ConversationScope
-	6,  // 1: remora.v1.SearchMessagesRequest.tenant:type_name -> remora.v1.TenantScope
-	51, // 2: remora.v1.SearchMessagesRequest.embedding:type_name -> remora.v1.Embedding
-	8,  // 3: remora.v1.SearchMessagesRequest.options:type_name -> remora.v1.SearchOptions
-	52, // 4: remora.v1.SearchMessagesRequest.index_wait:type_name -> google.protobuf.Duration
-	1,  // 5: remora.v1.SearchOptions.profile:type_name -> remora.v1.Profile
-	9,  // 6: remora.v1.SearchOptions.filter:type_name -> remora.v1.MessageFilter
-	10, // 7: remora.v1.SearchOptions.weights:type_name -> remora.v1.Weights
-	52, // 8: remora.v1.SearchOptions.recency_half_life:type_name -> google.protobuf.Duration
-	53, // 9: remora.v1.MessageFilter.sent_after:type_name -> google.protobuf.Timestamp
-	53, // 10: remora.v1.MessageFilter.sent_before:type_name -> google.protobuf.Timestamp
-	53, // 11: remora.v1.MessageFilter.received_after:type_name -> google.protobuf.Timestamp
-	53, // 12: remora.v1.MessageFilter.received_before:type_name -> google.protobuf.Timestamp
-	54, // 13: remora.v1.MessageFilter.where:type_name -> remora.v1.Filter
-	12, // 14: remora.v1.SearchMessagesResponse.hits:type_name -> remora.v1.Hit
-	14, // 15: remora.v1.SearchMessagesResponse.index:type_name -> remora.v1.IndexState
-	1,  // 16: remora.v1.SearchMessagesResponse.profile:type_name -> remora.v1.Profile
-	55, // 17: remora.v1.Hit.message:type_name -> remora.v1.Message
-	13, // 18: remora.v1.Hit.components:type_name -> remora.v1.Component
-	0,  // 19: remora.v1.IndexState.words_only_reason:type_name -> remora.v1.WordsOnlyReason
-	56, // 20: remora.v1.AssembleContextRequest.encoding:type_name -> remora.v1.Encoding
-	8,  // 21: remora.v1.AssembleContextRequest.search:type_name -> remora.v1.SearchOptions
-	3,  // 22: remora.v1.AssembleContextRequest.merge:type_name -> remora.v1.Merge
-	4,  // 23: remora.v1.AssembleContextRequest.rendering:type_name -> remora.v1.Rendering
-	52, // 24: remora.v1.AssembleContextRequest.index_wait:type_name -> google.protobuf.Duration
-	51, // 25: remora.v1.AssembleContextRequest.query_embedding:type_name -> remora.v1.Embedding
-	50, // 26: remora.v1.AssembleContextResponse.items:type_name -> remora.v1.Item
-	14, // 27: remora.v1.AssembleContextResponse.index:type_name -> remora.v1.IndexState
-	55, // 28: remora.v1.AssembleContextResponse.earlier:type_name -> remora.v1.Message
-	51, // 29: remora.v1.ReadConversationRequest.embedding:type_name -> remora.v1.Embedding
-	8,  // 30: remora.v1.ReadConversationRequest.options:type_name -> remora.v1.SearchOptions
-	3,  // 31: remora.v1.ReadConversationRequest.merge:type_name -> remora.v1.Merge
-	52, // 32: remora.v1.ReadConversationRequest.index_wait:type_name -> google.protobuf.Duration
-	19, // 33: remora.v1.ReadConversationResponse.messages:type_name -> remora.v1.ReadMessage
-	57, // 34: remora.v1.ReadConversationResponse.conversation:type_name -> remora.v1.Conversation
-	14, // 35: remora.v1.ReadConversationResponse.index:type_name -> remora.v1.IndexState
-	55, // 36: remora.v1.ReadMessage.message:type_name -> remora.v1.Message
-	58, // 37: remora.v1.GetWorkingMemoryRequest.scope:type_name -> remora.v1.WorkingMemoryScope
-	53, // 38: remora.v1.GetWorkingMemoryResponse.update_time:type_name -> google.protobuf.Timestamp
-	58, // 39: remora.v1.SetWorkingMemoryRequest.scope:type_name -> remora.v1.WorkingMemoryScope
-	59, // 40: remora.v1.SetWorkingMemoryRequest.origin:type_name -> remora.v1.Origin
-	53, // 41: remora.v1.SetWorkingMemoryResponse.update_time:type_name -> google.protobuf.Timestamp
-	58, // 42: remora.v1.EditWorkingMemoryRequest.scope:type_name -> remora.v1.WorkingMemoryScope
-	60, // 43: remora.v1.EditWorkingMemoryRequest.mode:type_name -> remora.v1.WorkingMemoryMode
-	61, // 44: remora.v1.EditWorkingMemoryRequest.format:type_name -> remora.v1.WorkingMemoryFormat
-	59, // 45: remora.v1.EditWorkingMemoryRequest.origin:type_name -> remora.v1.Origin
-	53, // 46: remora.v1.EditWorkingMemoryResponse.update_time:type_name -> google.protobuf.Timestamp
-	58, // 47: remora.v1.DeleteWorkingMemoryRequest.scope:type_name -> remora.v1.WorkingMemoryScope
-	59, // 48: remora.v1.DeleteWorkingMemoryRequest.origin:type_name -> remora.v1.Origin
-	62, // 49: remora.v1.AddMemoryItemsRequest.items:type_name -> remora.v1.MemoryItem
-	59, // 50: remora.v1.AddMemoryItemsRequest.origin:type_name -> remora.v1.Origin
-	63, // 51: remora.v1.SearchMemoryItemsRequest.filter:type_name -> remora.v1.MemoryItemFilter
-	32, // 52: remora.v1.SearchMemoryItemsResponse.hits:type_name -> remora.v1.MemoryItemHit
-	14, // 53: remora.v1.SearchMemoryItemsResponse.index:type_name -> remora.v1.IndexState
-	62, // 54: remora.v1.MemoryItemHit.item:type_name -> remora.v1.MemoryItem
-	62, // 55: remora.v1.GetMemoryItemResponse.item:type_name -> remora.v1.MemoryItem
-	63, // 56: remora.v1.ListMemoryItemsRequest.filter:type_name -> remora.v1.MemoryItemFilter
-	62, // 57: remora.v1.ListMemoryItemsResponse.items:type_name -> remora.v1.MemoryItem
-	64, // 58: remora.v1.DeleteMemoryItemsRequest.ids:type_name -> remora.v1.MemoryItemIds
-	63, // 59: remora.v1.DeleteMemoryItemsRequest.filter:type_name -> remora.v1.MemoryItemFilter
-	59, // 60: remora.v1.DeleteMemoryItemsRequest.origin:type_name -> remora.v1.Origin
-	48, // 61: remora.v1.GetReceiptResponse.receipt:type_name -> remora.v1.Receipt
-	48, // 62: remora.v1.ListReceiptsResponse.receipts:type_name -> remora.v1.Receipt
-	16, // 63: remora.v1.ReplayContextResponse.context:type_name -> remora.v1.AssembleContextResponse
-	11, // 64: remora.v1.ReplayContextResponse.search:type_name -> remora.v1.SearchMessagesResponse
-	49, // 65: remora.v1.ReplayContextResponse.erased:type_name -> remora.v1.ReceiptItem
-	47, // 66: remora.v1.DiffContextsResponse.came_in:type_name -> remora.v1.ContextChange
-	47, // 67: remora.v1.DiffContextsResponse.went_out:type_name -> remora.v1.ContextChange
-	47, // 68: remora.v1.DiffContextsResponse.changed:type_name -> remora.v1.ContextChange
-	49, // 69: remora.v1.ContextChange.before:type_name -> remora.v1.ReceiptItem
-	49, // 70: remora.v1.ContextChange.after:type_name -> remora.v1.ReceiptItem
-	53, // 71: remora.v1.Receipt.create_time:type_name -> google.protobuf.Timestamp
-	53, // 72: remora.v1.Receipt.expire_time:type_name -> google.protobuf.Timestamp
-	15, // 73: remora.v1.Receipt.context:type_name -> remora.v1.AssembleContextRequest
-	7,  // 74: remora.v1.Receipt.search:type_name -> remora.v1.SearchMessagesRequest
-	49, // 75: remora.v1.Receipt.items:type_name -> remora.v1.ReceiptItem
-	2,  // 76: remora.v1.ReceiptItem.section:type_name -> remora.v1.Section
-	13, // 77: remora.v1.ReceiptItem.components:type_name -> remora.v1.Component
-	55, // 78: remora.v1.Item.message:type_name -> remora.v1.Message
-	2,  // 79: remora.v1.Item.section:type_name -> remora.v1.Section
-	7,  // 80: remora.v1.MemoryService.SearchMessages:input_type -> remora.v1.SearchMessagesRequest
-	15, // 81: remora.v1.MemoryService.AssembleContext:input_type -> remora.v1.AssembleContextRequest
-	17, // 82: remora.v1.MemoryService.ReadConversation:input_type -> remora.v1.ReadConversationRequest
-	20, // 83: remora.v1.MemoryService.GetWorkingMemory:input_type -> remora.v1.GetWorkingMemoryRequest
-	22, // 84: remora.v1.MemoryService.SetWorkingMemory:input_type -> remora.v1.SetWorkingMemoryRequest
-	24, // 85: remora.v1.MemoryService.EditWorkingMemory:input_type -> remora.v1.EditWorkingMemoryRequest
-	26, // 86: remora.v1.MemoryService.DeleteWorkingMemory:input_type -> remora.v1.DeleteWorkingMemoryRequest
-	28, // 87: remora.v1.MemoryService.AddMemoryItems:input_type -> remora.v1.AddMemoryItemsRequest
-	30, // 88: remora.v1.MemoryService.SearchMemoryItems:input_type -> remora.v1.SearchMemoryItemsRequest
-	33, // 89: remora.v1.MemoryService.GetMemoryItem:input_type -> remora.v1.GetMemoryItemRequest
-	35, // 90: remora.v1.MemoryService.ListMemoryItems:input_type -> remora.v1.ListMemoryItemsRequest
-	37, // 91: remora.v1.MemoryService.DeleteMemoryItems:input_type -> remora.v1.DeleteMemoryItemsRequest
-	39, // 92: remora.v1.MemoryService.GetReceipt:input_type -> remora.v1.GetReceiptRequest
-	41, // 93: remora.v1.MemoryService.ListReceipts:input_type -> remora.v1.ListReceiptsRequest
-	43, // 94: remora.v1.MemoryService.ReplayContext:input_type -> remora.v1.ReplayContextRequest
-	45, // 95: remora.v1.MemoryService.DiffContexts:input_type -> remora.v1.DiffContextsRequest
-	11, // 96: remora.v1.MemoryService.SearchMessages:output_type -> remora.v1.SearchMessagesResponse
-	16, // 97: remora.v1.MemoryService.AssembleContext:output_type -> remora.v1.AssembleContextResponse
-	18, // 98: remora.v1.MemoryService.ReadConversation:output_type -> remora.v1.ReadConversationResponse
-	21, // 99: remora.v1.MemoryService.GetWorkingMemory:output_type -> remora.v1.GetWorkingMemoryResponse
-	23, // 100: remora.v1.MemoryService.SetWorkingMemory:output_type -> remora.v1.SetWorkingMemoryResponse
-	25, // 101: remora.v1.MemoryService.EditWorkingMemory:output_type -> remora.v1.EditWorkingMemoryResponse
-	27, // 102: remora.v1.MemoryService.DeleteWorkingMemory:output_type -> remora.v1.DeleteWorkingMemoryResponse
-	29, // 103: remora.v1.MemoryService.AddMemoryItems:output_type -> remora.v1.AddMemoryItemsResponse
-	31, // 104: remora.v1.MemoryService.SearchMemoryItems:output_type -> remora.v1.SearchMemoryItemsResponse
-	34, // 105: remora.v1.MemoryService.GetMemoryItem:output_type -> remora.v1.GetMemoryItemResponse
-	36, // 106: remora.v1.MemoryService.ListMemoryItems:output_type -> remora.v1.ListMemoryItemsResponse
-	38, // 107: remora.v1.MemoryService.DeleteMemoryItems:output_type -> remora.v1.DeleteMemoryItemsResponse
-	40, // 108: remora.v1.MemoryService.GetReceipt:output_type -> remora.v1.GetReceiptResponse
-	42, // 109: remora.v1.MemoryService.ListReceipts:output_type -> remora.v1.ListReceiptsResponse
-	44, // 110: remora.v1.MemoryService.ReplayContext:output_type -> remora.v1.ReplayContextResponse
-	46, // 111: remora.v1.MemoryService.DiffContexts:output_type -> remora.v1.DiffContextsResponse
-	96, // [96:112] is the sub-list for method output_type
-	80, // [80:96] is the sub-list for method input_type
-	80, // [80:80] is the sub-list for extension type_name
-	80, // [80:80] is the sub-list for extension extendee
-	0,  // [0:80] is the sub-list for field type_name
+	5,   // 0: remora.v1.SearchMessagesRequest.conversation:type_name -> remora.v1.ConversationScope
+	6,   // 1: remora.v1.SearchMessagesRequest.tenant:type_name -> remora.v1.TenantScope
+	75,  // 2: remora.v1.SearchMessagesRequest.embedding:type_name -> remora.v1.Embedding
+	8,   // 3: remora.v1.SearchMessagesRequest.options:type_name -> remora.v1.SearchOptions
+	76,  // 4: remora.v1.SearchMessagesRequest.index_wait:type_name -> google.protobuf.Duration
+	1,   // 5: remora.v1.SearchOptions.profile:type_name -> remora.v1.Profile
+	9,   // 6: remora.v1.SearchOptions.filter:type_name -> remora.v1.MessageFilter
+	10,  // 7: remora.v1.SearchOptions.weights:type_name -> remora.v1.Weights
+	76,  // 8: remora.v1.SearchOptions.recency_half_life:type_name -> google.protobuf.Duration
+	77,  // 9: remora.v1.MessageFilter.sent_after:type_name -> google.protobuf.Timestamp
+	77,  // 10: remora.v1.MessageFilter.sent_before:type_name -> google.protobuf.Timestamp
+	77,  // 11: remora.v1.MessageFilter.received_after:type_name -> google.protobuf.Timestamp
+	77,  // 12: remora.v1.MessageFilter.received_before:type_name -> google.protobuf.Timestamp
+	78,  // 13: remora.v1.MessageFilter.where:type_name -> remora.v1.Filter
+	12,  // 14: remora.v1.SearchMessagesResponse.hits:type_name -> remora.v1.Hit
+	14,  // 15: remora.v1.SearchMessagesResponse.index:type_name -> remora.v1.IndexState
+	1,   // 16: remora.v1.SearchMessagesResponse.profile:type_name -> remora.v1.Profile
+	79,  // 17: remora.v1.Hit.message:type_name -> remora.v1.Message
+	13,  // 18: remora.v1.Hit.components:type_name -> remora.v1.Component
+	0,   // 19: remora.v1.IndexState.words_only_reason:type_name -> remora.v1.WordsOnlyReason
+	80,  // 20: remora.v1.AssembleContextRequest.encoding:type_name -> remora.v1.Encoding
+	8,   // 21: remora.v1.AssembleContextRequest.search:type_name -> remora.v1.SearchOptions
+	3,   // 22: remora.v1.AssembleContextRequest.merge:type_name -> remora.v1.Merge
+	4,   // 23: remora.v1.AssembleContextRequest.rendering:type_name -> remora.v1.Rendering
+	76,  // 24: remora.v1.AssembleContextRequest.index_wait:type_name -> google.protobuf.Duration
+	75,  // 25: remora.v1.AssembleContextRequest.query_embedding:type_name -> remora.v1.Embedding
+	50,  // 26: remora.v1.AssembleContextResponse.items:type_name -> remora.v1.Item
+	14,  // 27: remora.v1.AssembleContextResponse.index:type_name -> remora.v1.IndexState
+	79,  // 28: remora.v1.AssembleContextResponse.earlier:type_name -> remora.v1.Message
+	75,  // 29: remora.v1.ReadConversationRequest.embedding:type_name -> remora.v1.Embedding
+	8,   // 30: remora.v1.ReadConversationRequest.options:type_name -> remora.v1.SearchOptions
+	3,   // 31: remora.v1.ReadConversationRequest.merge:type_name -> remora.v1.Merge
+	76,  // 32: remora.v1.ReadConversationRequest.index_wait:type_name -> google.protobuf.Duration
+	19,  // 33: remora.v1.ReadConversationResponse.messages:type_name -> remora.v1.ReadMessage
+	81,  // 34: remora.v1.ReadConversationResponse.conversation:type_name -> remora.v1.Conversation
+	14,  // 35: remora.v1.ReadConversationResponse.index:type_name -> remora.v1.IndexState
+	79,  // 36: remora.v1.ReadMessage.message:type_name -> remora.v1.Message
+	82,  // 37: remora.v1.GetWorkingMemoryRequest.scope:type_name -> remora.v1.WorkingMemoryScope
+	77,  // 38: remora.v1.GetWorkingMemoryResponse.update_time:type_name -> google.protobuf.Timestamp
+	82,  // 39: remora.v1.SetWorkingMemoryRequest.scope:type_name -> remora.v1.WorkingMemoryScope
+	83,  // 40: remora.v1.SetWorkingMemoryRequest.origin:type_name -> remora.v1.Origin
+	77,  // 41: remora.v1.SetWorkingMemoryResponse.update_time:type_name -> google.protobuf.Timestamp
+	82,  // 42: remora.v1.EditWorkingMemoryRequest.scope:type_name -> remora.v1.WorkingMemoryScope
+	84,  // 43: remora.v1.EditWorkingMemoryRequest.mode:type_name -> remora.v1.WorkingMemoryMode
+	85,  // 44: remora.v1.EditWorkingMemoryRequest.format:type_name -> remora.v1.WorkingMemoryFormat
+	83,  // 45: remora.v1.EditWorkingMemoryRequest.origin:type_name -> remora.v1.Origin
+	77,  // 46: remora.v1.EditWorkingMemoryResponse.update_time:type_name -> google.protobuf.Timestamp
+	82,  // 47: remora.v1.DeleteWorkingMemoryRequest.scope:type_name -> remora.v1.WorkingMemoryScope
+	83,  // 48: remora.v1.DeleteWorkingMemoryRequest.origin:type_name -> remora.v1.Origin
+	86,  // 49: remora.v1.AddMemoryItemsRequest.items:type_name -> remora.v1.MemoryItem
+	83,  // 50: remora.v1.AddMemoryItemsRequest.origin:type_name -> remora.v1.Origin
+	87,  // 51: remora.v1.SearchMemoryItemsRequest.filter:type_name -> remora.v1.MemoryItemFilter
+	32,  // 52: remora.v1.SearchMemoryItemsResponse.hits:type_name -> remora.v1.MemoryItemHit
+	14,  // 53: remora.v1.SearchMemoryItemsResponse.index:type_name -> remora.v1.IndexState
+	86,  // 54: remora.v1.MemoryItemHit.item:type_name -> remora.v1.MemoryItem
+	86,  // 55: remora.v1.GetMemoryItemResponse.item:type_name -> remora.v1.MemoryItem
+	87,  // 56: remora.v1.ListMemoryItemsRequest.filter:type_name -> remora.v1.MemoryItemFilter
+	86,  // 57: remora.v1.ListMemoryItemsResponse.items:type_name -> remora.v1.MemoryItem
+	88,  // 58: remora.v1.DeleteMemoryItemsRequest.ids:type_name -> remora.v1.MemoryItemIds
+	87,  // 59: remora.v1.DeleteMemoryItemsRequest.filter:type_name -> remora.v1.MemoryItemFilter
+	83,  // 60: remora.v1.DeleteMemoryItemsRequest.origin:type_name -> remora.v1.Origin
+	48,  // 61: remora.v1.GetReceiptResponse.receipt:type_name -> remora.v1.Receipt
+	48,  // 62: remora.v1.ListReceiptsResponse.receipts:type_name -> remora.v1.Receipt
+	16,  // 63: remora.v1.ReplayContextResponse.context:type_name -> remora.v1.AssembleContextResponse
+	11,  // 64: remora.v1.ReplayContextResponse.search:type_name -> remora.v1.SearchMessagesResponse
+	49,  // 65: remora.v1.ReplayContextResponse.erased:type_name -> remora.v1.ReceiptItem
+	47,  // 66: remora.v1.DiffContextsResponse.came_in:type_name -> remora.v1.ContextChange
+	47,  // 67: remora.v1.DiffContextsResponse.went_out:type_name -> remora.v1.ContextChange
+	47,  // 68: remora.v1.DiffContextsResponse.changed:type_name -> remora.v1.ContextChange
+	49,  // 69: remora.v1.ContextChange.before:type_name -> remora.v1.ReceiptItem
+	49,  // 70: remora.v1.ContextChange.after:type_name -> remora.v1.ReceiptItem
+	77,  // 71: remora.v1.Receipt.create_time:type_name -> google.protobuf.Timestamp
+	77,  // 72: remora.v1.Receipt.expire_time:type_name -> google.protobuf.Timestamp
+	15,  // 73: remora.v1.Receipt.context:type_name -> remora.v1.AssembleContextRequest
+	7,   // 74: remora.v1.Receipt.search:type_name -> remora.v1.SearchMessagesRequest
+	49,  // 75: remora.v1.Receipt.items:type_name -> remora.v1.ReceiptItem
+	2,   // 76: remora.v1.ReceiptItem.section:type_name -> remora.v1.Section
+	13,  // 77: remora.v1.ReceiptItem.components:type_name -> remora.v1.Component
+	79,  // 78: remora.v1.Item.message:type_name -> remora.v1.Message
+	2,   // 79: remora.v1.Item.section:type_name -> remora.v1.Section
+	89,  // 80: remora.v1.AddFactsRequest.facts:type_name -> remora.v1.Fact
+	90,  // 81: remora.v1.AddFactsRequest.source:type_name -> remora.v1.FactSource
+	83,  // 82: remora.v1.AddFactsRequest.origin:type_name -> remora.v1.Origin
+	54,  // 83: remora.v1.ExtractFactsRequest.text:type_name -> remora.v1.SaidText
+	55,  // 84: remora.v1.ExtractFactsRequest.conversation:type_name -> remora.v1.SaidMessages
+	83,  // 85: remora.v1.ExtractFactsRequest.origin:type_name -> remora.v1.Origin
+	90,  // 86: remora.v1.SaidText.source:type_name -> remora.v1.FactSource
+	89,  // 87: remora.v1.ExtractFactsResponse.facts:type_name -> remora.v1.Fact
+	89,  // 88: remora.v1.GetFactResponse.fact:type_name -> remora.v1.Fact
+	91,  // 89: remora.v1.ListFactsRequest.times:type_name -> remora.v1.FactTimes
+	89,  // 90: remora.v1.ListFactsResponse.facts:type_name -> remora.v1.Fact
+	91,  // 91: remora.v1.SearchFactsRequest.times:type_name -> remora.v1.FactTimes
+	63,  // 92: remora.v1.SearchFactsResponse.hits:type_name -> remora.v1.FactHit
+	14,  // 93: remora.v1.SearchFactsResponse.index:type_name -> remora.v1.IndexState
+	89,  // 94: remora.v1.FactHit.fact:type_name -> remora.v1.Fact
+	89,  // 95: remora.v1.CorrectFactRequest.fact:type_name -> remora.v1.Fact
+	83,  // 96: remora.v1.CorrectFactRequest.origin:type_name -> remora.v1.Origin
+	92,  // 97: remora.v1.RetractFactsRequest.facts:type_name -> remora.v1.FactIds
+	83,  // 98: remora.v1.RetractFactsRequest.origin:type_name -> remora.v1.Origin
+	92,  // 99: remora.v1.ForgetFactsRequest.ids:type_name -> remora.v1.FactIds
+	69,  // 100: remora.v1.ForgetFactsRequest.all:type_name -> remora.v1.AllFacts
+	83,  // 101: remora.v1.ForgetFactsRequest.origin:type_name -> remora.v1.Origin
+	93,  // 102: remora.v1.SetStaticFactsRequest.facts:type_name -> remora.v1.StaticFact
+	83,  // 103: remora.v1.SetStaticFactsRequest.origin:type_name -> remora.v1.Origin
+	93,  // 104: remora.v1.GetStaticFactsResponse.facts:type_name -> remora.v1.StaticFact
+	77,  // 105: remora.v1.GetStaticFactsResponse.update_time:type_name -> google.protobuf.Timestamp
+	7,   // 106: remora.v1.MemoryService.SearchMessages:input_type -> remora.v1.SearchMessagesRequest
+	15,  // 107: remora.v1.MemoryService.AssembleContext:input_type -> remora.v1.AssembleContextRequest
+	17,  // 108: remora.v1.MemoryService.ReadConversation:input_type -> remora.v1.ReadConversationRequest
+	20,  // 109: remora.v1.MemoryService.GetWorkingMemory:input_type -> remora.v1.GetWorkingMemoryRequest
+	22,  // 110: remora.v1.MemoryService.SetWorkingMemory:input_type -> remora.v1.SetWorkingMemoryRequest
+	24,  // 111: remora.v1.MemoryService.EditWorkingMemory:input_type -> remora.v1.EditWorkingMemoryRequest
+	26,  // 112: remora.v1.MemoryService.DeleteWorkingMemory:input_type -> remora.v1.DeleteWorkingMemoryRequest
+	28,  // 113: remora.v1.MemoryService.AddMemoryItems:input_type -> remora.v1.AddMemoryItemsRequest
+	30,  // 114: remora.v1.MemoryService.SearchMemoryItems:input_type -> remora.v1.SearchMemoryItemsRequest
+	33,  // 115: remora.v1.MemoryService.GetMemoryItem:input_type -> remora.v1.GetMemoryItemRequest
+	35,  // 116: remora.v1.MemoryService.ListMemoryItems:input_type -> remora.v1.ListMemoryItemsRequest
+	37,  // 117: remora.v1.MemoryService.DeleteMemoryItems:input_type -> remora.v1.DeleteMemoryItemsRequest
+	39,  // 118: remora.v1.MemoryService.GetReceipt:input_type -> remora.v1.GetReceiptRequest
+	41,  // 119: remora.v1.MemoryService.ListReceipts:input_type -> remora.v1.ListReceiptsRequest
+	43,  // 120: remora.v1.MemoryService.ReplayContext:input_type -> remora.v1.ReplayContextRequest
+	45,  // 121: remora.v1.MemoryService.DiffContexts:input_type -> remora.v1.DiffContextsRequest
+	51,  // 122: remora.v1.MemoryService.AddFacts:input_type -> remora.v1.AddFactsRequest
+	53,  // 123: remora.v1.MemoryService.ExtractFacts:input_type -> remora.v1.ExtractFactsRequest
+	57,  // 124: remora.v1.MemoryService.GetFact:input_type -> remora.v1.GetFactRequest
+	59,  // 125: remora.v1.MemoryService.ListFacts:input_type -> remora.v1.ListFactsRequest
+	61,  // 126: remora.v1.MemoryService.SearchFacts:input_type -> remora.v1.SearchFactsRequest
+	64,  // 127: remora.v1.MemoryService.CorrectFact:input_type -> remora.v1.CorrectFactRequest
+	66,  // 128: remora.v1.MemoryService.RetractFacts:input_type -> remora.v1.RetractFactsRequest
+	68,  // 129: remora.v1.MemoryService.ForgetFacts:input_type -> remora.v1.ForgetFactsRequest
+	71,  // 130: remora.v1.MemoryService.SetStaticFacts:input_type -> remora.v1.SetStaticFactsRequest
+	73,  // 131: remora.v1.MemoryService.GetStaticFacts:input_type -> remora.v1.GetStaticFactsRequest
+	11,  // 132: remora.v1.MemoryService.SearchMessages:output_type -> remora.v1.SearchMessagesResponse
+	16,  // 133: remora.v1.MemoryService.AssembleContext:output_type -> remora.v1.AssembleContextResponse
+	18,  // 134: remora.v1.MemoryService.ReadConversation:output_type -> remora.v1.ReadConversationResponse
+	21,  // 135: remora.v1.MemoryService.GetWorkingMemory:output_type -> remora.v1.GetWorkingMemoryResponse
+	23,  // 136: remora.v1.MemoryService.SetWorkingMemory:output_type -> remora.v1.SetWorkingMemoryResponse
+	25,  // 137: remora.v1.MemoryService.EditWorkingMemory:output_type -> remora.v1.EditWorkingMemoryResponse
+	27,  // 138: remora.v1.MemoryService.DeleteWorkingMemory:output_type -> remora.v1.DeleteWorkingMemoryResponse
+	29,  // 139: remora.v1.MemoryService.AddMemoryItems:output_type -> remora.v1.AddMemoryItemsResponse
+	31,  // 140: remora.v1.MemoryService.SearchMemoryItems:output_type -> remora.v1.SearchMemoryItemsResponse
+	34,  // 141: remora.v1.MemoryService.GetMemoryItem:output_type -> remora.v1.GetMemoryItemResponse
+	36,  // 142: remora.v1.MemoryService.ListMemoryItems:output_type -> remora.v1.ListMemoryItemsResponse
+	38,  // 143: remora.v1.MemoryService.DeleteMemoryItems:output_type -> remora.v1.DeleteMemoryItemsResponse
+	40,  // 144: remora.v1.MemoryService.GetReceipt:output_type -> remora.v1.GetReceiptResponse
+	42,  // 145: remora.v1.MemoryService.ListReceipts:output_type -> remora.v1.ListReceiptsResponse
+	44,  // 146: remora.v1.MemoryService.ReplayContext:output_type -> remora.v1.ReplayContextResponse
+	46,  // 147: remora.v1.MemoryService.DiffContexts:output_type -> remora.v1.DiffContextsResponse
+	52,  // 148: remora.v1.MemoryService.AddFacts:output_type -> remora.v1.AddFactsResponse
+	56,  // 149: remora.v1.MemoryService.ExtractFacts:output_type -> remora.v1.ExtractFactsResponse
+	58,  // 150: remora.v1.MemoryService.GetFact:output_type -> remora.v1.GetFactResponse
+	60,  // 151: remora.v1.MemoryService.ListFacts:output_type -> remora.v1.ListFactsResponse
+	62,  // 152: remora.v1.MemoryService.SearchFacts:output_type -> remora.v1.SearchFactsResponse
+	65,  // 153: remora.v1.MemoryService.CorrectFact:output_type -> remora.v1.CorrectFactResponse
+	67,  // 154: remora.v1.MemoryService.RetractFacts:output_type -> remora.v1.RetractFactsResponse
+	70,  // 155: remora.v1.MemoryService.ForgetFacts:output_type -> remora.v1.ForgetFactsResponse
+	72,  // 156: remora.v1.MemoryService.SetStaticFacts:output_type -> remora.v1.SetStaticFactsResponse
+	74,  // 157: remora.v1.MemoryService.GetStaticFacts:output_type -> remora.v1.GetStaticFactsResponse
+	132, // [132:158] is the sub-list for method output_type
+	106, // [106:132] is the sub-list for method input_type
+	106, // [106:106] is the sub-list for extension type_name
+	106, // [106:106] is the sub-list for extension extendee
+	0,   // [0:106] is the sub-list for field type_name
 }
 
 func init() { file_remora_v1_memory_service_proto_init() }
@@ -5101,6 +6975,7 @@ func file_remora_v1_memory_service_proto_init() {
 	}
 	file_remora_v1_calls_proto_init()
 	file_remora_v1_conversation_proto_init()
+	file_remora_v1_fact_proto_init()
 	file_remora_v1_filter_proto_init()
 	file_remora_v1_memory_item_proto_init()
 	file_remora_v1_message_proto_init()
@@ -5136,13 +7011,23 @@ func file_remora_v1_memory_service_proto_init() {
 	}
 	file_remora_v1_memory_service_proto_msgTypes[44].OneofWrappers = []any{}
 	file_remora_v1_memory_service_proto_msgTypes[45].OneofWrappers = []any{}
+	file_remora_v1_memory_service_proto_msgTypes[48].OneofWrappers = []any{
+		(*ExtractFactsRequest_Text)(nil),
+		(*ExtractFactsRequest_Conversation)(nil),
+	}
+	file_remora_v1_memory_service_proto_msgTypes[56].OneofWrappers = []any{}
+	file_remora_v1_memory_service_proto_msgTypes[63].OneofWrappers = []any{
+		(*ForgetFactsRequest_Ids)(nil),
+		(*ForgetFactsRequest_ConversationId)(nil),
+		(*ForgetFactsRequest_All)(nil),
+	}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_remora_v1_memory_service_proto_rawDesc), len(file_remora_v1_memory_service_proto_rawDesc)),
 			NumEnums:      5,
-			NumMessages:   46,
+			NumMessages:   70,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -35,6 +35,16 @@ const (
 	MemoryService_ListReceipts_FullMethodName        = "/remora.v1.MemoryService/ListReceipts"
 	MemoryService_ReplayContext_FullMethodName       = "/remora.v1.MemoryService/ReplayContext"
 	MemoryService_DiffContexts_FullMethodName        = "/remora.v1.MemoryService/DiffContexts"
+	MemoryService_AddFacts_FullMethodName            = "/remora.v1.MemoryService/AddFacts"
+	MemoryService_ExtractFacts_FullMethodName        = "/remora.v1.MemoryService/ExtractFacts"
+	MemoryService_GetFact_FullMethodName             = "/remora.v1.MemoryService/GetFact"
+	MemoryService_ListFacts_FullMethodName           = "/remora.v1.MemoryService/ListFacts"
+	MemoryService_SearchFacts_FullMethodName         = "/remora.v1.MemoryService/SearchFacts"
+	MemoryService_CorrectFact_FullMethodName         = "/remora.v1.MemoryService/CorrectFact"
+	MemoryService_RetractFacts_FullMethodName        = "/remora.v1.MemoryService/RetractFacts"
+	MemoryService_ForgetFacts_FullMethodName         = "/remora.v1.MemoryService/ForgetFacts"
+	MemoryService_SetStaticFacts_FullMethodName      = "/remora.v1.MemoryService/SetStaticFacts"
+	MemoryService_GetStaticFacts_FullMethodName      = "/remora.v1.MemoryService/GetStaticFacts"
 )
 
 // MemoryServiceClient is the client API for MemoryService service.
@@ -102,6 +112,35 @@ type MemoryServiceClient interface {
 	// Compares the items of two receipts: what came in, what went out, what changed, and why. NOT_FOUND, RECEIPT_NOT_FOUND as
 	// GetReceipt.
 	DiffContexts(ctx context.Context, in *DiffContextsRequest, opts ...grpc.CallOption) (*DiffContextsResponse, error)
+	// Adds facts to what is known of a user, all or none. The same fact again is not added: it is said once more, and is surer;
+	// the same message counts once. An exclusive fact ends the ones of its subject and predicate that hold when it begins
+	// to; if one begins later, it ends then itself. Texts are embedded as those of memory items are.
+	AddFacts(ctx context.Context, in *AddFactsRequest, opts ...grpc.CallOption) (*AddFactsResponse, error)
+	// Finds the facts of a user in a text, or in what the user said in a conversation, by patterns for first-person statements
+	// in English, without a model, and adds them as AddFacts does. Nothing is found in questions, negations, quotations,
+	// hypotheses, and in what is no user's own words: texts that begin as Remora's recalled messages and summaries do. NOT_FOUND,
+	// CONVERSATION_NOT_FOUND if there is no such conversation.
+	ExtractFacts(ctx context.Context, in *ExtractFactsRequest, opts ...grpc.CallOption) (*ExtractFactsResponse, error)
+	// Gets a fact as it is recorded now. NOT_FOUND, FACT_NOT_FOUND if the user has no such fact.
+	GetFact(ctx context.Context, in *GetFactRequest, opts ...grpc.CallOption) (*GetFactResponse, error)
+	// Lists the facts of a user by when they were recorded, the newest first. It needs as much memory as a search.
+	ListFacts(ctx context.Context, in *ListFactsRequest, opts ...grpc.CallOption) (*ListFactsResponse, error)
+	// Finds the facts of a user that answer a text, among all that are acknowledged; best first. FAILED_PRECONDITION,
+	// VECTORS_TOO_LARGE if the user's facts take more memory than the server's setting `vector_bytes` allows.
+	SearchFacts(ctx context.Context, in *SearchFactsRequest, opts ...grpc.CallOption) (*SearchFactsResponse, error)
+	// Replaces a fact by another one: what was wrong is no longer recorded. The new one holds since the old one did, unless
+	// it says otherwise. NOT_FOUND, FACT_NOT_FOUND if the user has no such fact.
+	CorrectFact(ctx context.Context, in *CorrectFactRequest, opts ...grpc.CallOption) (*CorrectFactResponse, error)
+	// Ceases to record facts that never held. They are still there for who asks what was recorded before. Ids of no fact are
+	// ignored.
+	RetractFacts(ctx context.Context, in *RetractFactsRequest, opts ...grpc.CallOption) (*RetractFactsResponse, error)
+	// Deletes facts with all that was ever recorded of them. Ids of no fact are ignored.
+	ForgetFacts(ctx context.Context, in *ForgetFactsRequest, opts ...grpc.CallOption) (*ForgetFactsResponse, error)
+	// Sets the static facts of the tenant, which hold for all of its users, in place of those before. Without facts, there
+	// are none.
+	SetStaticFacts(ctx context.Context, in *SetStaticFactsRequest, opts ...grpc.CallOption) (*SetStaticFactsResponse, error)
+	// Gets the static facts of the tenant.
+	GetStaticFacts(ctx context.Context, in *GetStaticFactsRequest, opts ...grpc.CallOption) (*GetStaticFactsResponse, error)
 }
 
 type memoryServiceClient struct {
@@ -272,6 +311,106 @@ func (c *memoryServiceClient) DiffContexts(ctx context.Context, in *DiffContexts
 	return out, nil
 }
 
+func (c *memoryServiceClient) AddFacts(ctx context.Context, in *AddFactsRequest, opts ...grpc.CallOption) (*AddFactsResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(AddFactsResponse)
+	err := c.cc.Invoke(ctx, MemoryService_AddFacts_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *memoryServiceClient) ExtractFacts(ctx context.Context, in *ExtractFactsRequest, opts ...grpc.CallOption) (*ExtractFactsResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ExtractFactsResponse)
+	err := c.cc.Invoke(ctx, MemoryService_ExtractFacts_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *memoryServiceClient) GetFact(ctx context.Context, in *GetFactRequest, opts ...grpc.CallOption) (*GetFactResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(GetFactResponse)
+	err := c.cc.Invoke(ctx, MemoryService_GetFact_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *memoryServiceClient) ListFacts(ctx context.Context, in *ListFactsRequest, opts ...grpc.CallOption) (*ListFactsResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ListFactsResponse)
+	err := c.cc.Invoke(ctx, MemoryService_ListFacts_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *memoryServiceClient) SearchFacts(ctx context.Context, in *SearchFactsRequest, opts ...grpc.CallOption) (*SearchFactsResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(SearchFactsResponse)
+	err := c.cc.Invoke(ctx, MemoryService_SearchFacts_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *memoryServiceClient) CorrectFact(ctx context.Context, in *CorrectFactRequest, opts ...grpc.CallOption) (*CorrectFactResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(CorrectFactResponse)
+	err := c.cc.Invoke(ctx, MemoryService_CorrectFact_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *memoryServiceClient) RetractFacts(ctx context.Context, in *RetractFactsRequest, opts ...grpc.CallOption) (*RetractFactsResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(RetractFactsResponse)
+	err := c.cc.Invoke(ctx, MemoryService_RetractFacts_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *memoryServiceClient) ForgetFacts(ctx context.Context, in *ForgetFactsRequest, opts ...grpc.CallOption) (*ForgetFactsResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ForgetFactsResponse)
+	err := c.cc.Invoke(ctx, MemoryService_ForgetFacts_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *memoryServiceClient) SetStaticFacts(ctx context.Context, in *SetStaticFactsRequest, opts ...grpc.CallOption) (*SetStaticFactsResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(SetStaticFactsResponse)
+	err := c.cc.Invoke(ctx, MemoryService_SetStaticFacts_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *memoryServiceClient) GetStaticFacts(ctx context.Context, in *GetStaticFactsRequest, opts ...grpc.CallOption) (*GetStaticFactsResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(GetStaticFactsResponse)
+	err := c.cc.Invoke(ctx, MemoryService_GetStaticFacts_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 // MemoryServiceServer is the server API for MemoryService service.
 // All implementations must embed UnimplementedMemoryServiceServer
 // for forward compatibility.
@@ -337,6 +476,35 @@ type MemoryServiceServer interface {
 	// Compares the items of two receipts: what came in, what went out, what changed, and why. NOT_FOUND, RECEIPT_NOT_FOUND as
 	// GetReceipt.
 	DiffContexts(context.Context, *DiffContextsRequest) (*DiffContextsResponse, error)
+	// Adds facts to what is known of a user, all or none. The same fact again is not added: it is said once more, and is surer;
+	// the same message counts once. An exclusive fact ends the ones of its subject and predicate that hold when it begins
+	// to; if one begins later, it ends then itself. Texts are embedded as those of memory items are.
+	AddFacts(context.Context, *AddFactsRequest) (*AddFactsResponse, error)
+	// Finds the facts of a user in a text, or in what the user said in a conversation, by patterns for first-person statements
+	// in English, without a model, and adds them as AddFacts does. Nothing is found in questions, negations, quotations,
+	// hypotheses, and in what is no user's own words: texts that begin as Remora's recalled messages and summaries do. NOT_FOUND,
+	// CONVERSATION_NOT_FOUND if there is no such conversation.
+	ExtractFacts(context.Context, *ExtractFactsRequest) (*ExtractFactsResponse, error)
+	// Gets a fact as it is recorded now. NOT_FOUND, FACT_NOT_FOUND if the user has no such fact.
+	GetFact(context.Context, *GetFactRequest) (*GetFactResponse, error)
+	// Lists the facts of a user by when they were recorded, the newest first. It needs as much memory as a search.
+	ListFacts(context.Context, *ListFactsRequest) (*ListFactsResponse, error)
+	// Finds the facts of a user that answer a text, among all that are acknowledged; best first. FAILED_PRECONDITION,
+	// VECTORS_TOO_LARGE if the user's facts take more memory than the server's setting `vector_bytes` allows.
+	SearchFacts(context.Context, *SearchFactsRequest) (*SearchFactsResponse, error)
+	// Replaces a fact by another one: what was wrong is no longer recorded. The new one holds since the old one did, unless
+	// it says otherwise. NOT_FOUND, FACT_NOT_FOUND if the user has no such fact.
+	CorrectFact(context.Context, *CorrectFactRequest) (*CorrectFactResponse, error)
+	// Ceases to record facts that never held. They are still there for who asks what was recorded before. Ids of no fact are
+	// ignored.
+	RetractFacts(context.Context, *RetractFactsRequest) (*RetractFactsResponse, error)
+	// Deletes facts with all that was ever recorded of them. Ids of no fact are ignored.
+	ForgetFacts(context.Context, *ForgetFactsRequest) (*ForgetFactsResponse, error)
+	// Sets the static facts of the tenant, which hold for all of its users, in place of those before. Without facts, there
+	// are none.
+	SetStaticFacts(context.Context, *SetStaticFactsRequest) (*SetStaticFactsResponse, error)
+	// Gets the static facts of the tenant.
+	GetStaticFacts(context.Context, *GetStaticFactsRequest) (*GetStaticFactsResponse, error)
 	mustEmbedUnimplementedMemoryServiceServer()
 }
 
@@ -394,6 +562,36 @@ func (UnimplementedMemoryServiceServer) ReplayContext(context.Context, *ReplayCo
 }
 func (UnimplementedMemoryServiceServer) DiffContexts(context.Context, *DiffContextsRequest) (*DiffContextsResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method DiffContexts not implemented")
+}
+func (UnimplementedMemoryServiceServer) AddFacts(context.Context, *AddFactsRequest) (*AddFactsResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method AddFacts not implemented")
+}
+func (UnimplementedMemoryServiceServer) ExtractFacts(context.Context, *ExtractFactsRequest) (*ExtractFactsResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ExtractFacts not implemented")
+}
+func (UnimplementedMemoryServiceServer) GetFact(context.Context, *GetFactRequest) (*GetFactResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method GetFact not implemented")
+}
+func (UnimplementedMemoryServiceServer) ListFacts(context.Context, *ListFactsRequest) (*ListFactsResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ListFacts not implemented")
+}
+func (UnimplementedMemoryServiceServer) SearchFacts(context.Context, *SearchFactsRequest) (*SearchFactsResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method SearchFacts not implemented")
+}
+func (UnimplementedMemoryServiceServer) CorrectFact(context.Context, *CorrectFactRequest) (*CorrectFactResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method CorrectFact not implemented")
+}
+func (UnimplementedMemoryServiceServer) RetractFacts(context.Context, *RetractFactsRequest) (*RetractFactsResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method RetractFacts not implemented")
+}
+func (UnimplementedMemoryServiceServer) ForgetFacts(context.Context, *ForgetFactsRequest) (*ForgetFactsResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ForgetFacts not implemented")
+}
+func (UnimplementedMemoryServiceServer) SetStaticFacts(context.Context, *SetStaticFactsRequest) (*SetStaticFactsResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method SetStaticFacts not implemented")
+}
+func (UnimplementedMemoryServiceServer) GetStaticFacts(context.Context, *GetStaticFactsRequest) (*GetStaticFactsResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method GetStaticFacts not implemented")
 }
 func (UnimplementedMemoryServiceServer) mustEmbedUnimplementedMemoryServiceServer() {}
 func (UnimplementedMemoryServiceServer) testEmbeddedByValue()                       {}
@@ -704,6 +902,186 @@ func _MemoryService_DiffContexts_Handler(srv interface{}, ctx context.Context, d
 	return interceptor(ctx, in, info, handler)
 }
 
+func _MemoryService_AddFacts_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(AddFactsRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(MemoryServiceServer).AddFacts(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: MemoryService_AddFacts_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(MemoryServiceServer).AddFacts(ctx, req.(*AddFactsRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _MemoryService_ExtractFacts_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ExtractFactsRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(MemoryServiceServer).ExtractFacts(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: MemoryService_ExtractFacts_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(MemoryServiceServer).ExtractFacts(ctx, req.(*ExtractFactsRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _MemoryService_GetFact_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(GetFactRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(MemoryServiceServer).GetFact(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: MemoryService_GetFact_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(MemoryServiceServer).GetFact(ctx, req.(*GetFactRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _MemoryService_ListFacts_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ListFactsRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(MemoryServiceServer).ListFacts(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: MemoryService_ListFacts_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(MemoryServiceServer).ListFacts(ctx, req.(*ListFactsRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _MemoryService_SearchFacts_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(SearchFactsRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(MemoryServiceServer).SearchFacts(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: MemoryService_SearchFacts_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(MemoryServiceServer).SearchFacts(ctx, req.(*SearchFactsRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _MemoryService_CorrectFact_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(CorrectFactRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(MemoryServiceServer).CorrectFact(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: MemoryService_CorrectFact_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(MemoryServiceServer).CorrectFact(ctx, req.(*CorrectFactRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _MemoryService_RetractFacts_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(RetractFactsRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(MemoryServiceServer).RetractFacts(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: MemoryService_RetractFacts_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(MemoryServiceServer).RetractFacts(ctx, req.(*RetractFactsRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _MemoryService_ForgetFacts_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ForgetFactsRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(MemoryServiceServer).ForgetFacts(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: MemoryService_ForgetFacts_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(MemoryServiceServer).ForgetFacts(ctx, req.(*ForgetFactsRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _MemoryService_SetStaticFacts_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(SetStaticFactsRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(MemoryServiceServer).SetStaticFacts(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: MemoryService_SetStaticFacts_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(MemoryServiceServer).SetStaticFacts(ctx, req.(*SetStaticFactsRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _MemoryService_GetStaticFacts_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(GetStaticFactsRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(MemoryServiceServer).GetStaticFacts(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: MemoryService_GetStaticFacts_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(MemoryServiceServer).GetStaticFacts(ctx, req.(*GetStaticFactsRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 // MemoryService_ServiceDesc is the grpc.ServiceDesc for MemoryService service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -774,6 +1152,46 @@ var MemoryService_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "DiffContexts",
 			Handler:    _MemoryService_DiffContexts_Handler,
+		},
+		{
+			MethodName: "AddFacts",
+			Handler:    _MemoryService_AddFacts_Handler,
+		},
+		{
+			MethodName: "ExtractFacts",
+			Handler:    _MemoryService_ExtractFacts_Handler,
+		},
+		{
+			MethodName: "GetFact",
+			Handler:    _MemoryService_GetFact_Handler,
+		},
+		{
+			MethodName: "ListFacts",
+			Handler:    _MemoryService_ListFacts_Handler,
+		},
+		{
+			MethodName: "SearchFacts",
+			Handler:    _MemoryService_SearchFacts_Handler,
+		},
+		{
+			MethodName: "CorrectFact",
+			Handler:    _MemoryService_CorrectFact_Handler,
+		},
+		{
+			MethodName: "RetractFacts",
+			Handler:    _MemoryService_RetractFacts_Handler,
+		},
+		{
+			MethodName: "ForgetFacts",
+			Handler:    _MemoryService_ForgetFacts_Handler,
+		},
+		{
+			MethodName: "SetStaticFacts",
+			Handler:    _MemoryService_SetStaticFacts_Handler,
+		},
+		{
+			MethodName: "GetStaticFacts",
+			Handler:    _MemoryService_GetStaticFacts_Handler,
 		},
 	},
 	Streams:  []grpc.StreamDesc{},

@@ -316,6 +316,8 @@ type Record struct {
 	//	*Record_CheckpointWrite
 	//	*Record_CheckpointPart
 	//	*Record_ConversationSummary
+	//	*Record_Fact
+	//	*Record_StaticFacts
 	Kind          isRecord_Kind `protobuf_oneof:"kind"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -538,6 +540,24 @@ func (x *Record) GetConversationSummary() *ConversationSummary {
 	return nil
 }
 
+func (x *Record) GetFact() *Fact {
+	if x != nil {
+		if x, ok := x.Kind.(*Record_Fact); ok {
+			return x.Fact
+		}
+	}
+	return nil
+}
+
+func (x *Record) GetStaticFacts() *StaticFacts {
+	if x != nil {
+		if x, ok := x.Kind.(*Record_StaticFacts); ok {
+			return x.StaticFacts
+		}
+	}
+	return nil
+}
+
 type isRecord_Kind interface {
 	isRecord_Kind()
 }
@@ -648,6 +668,17 @@ type Record_ConversationSummary struct {
 	ConversationSummary *ConversationSummary `protobuf:"bytes,21,opt,name=conversation_summary,json=conversationSummary,proto3,oneof"`
 }
 
+type Record_Fact struct {
+	// A fact of a user, or what was recorded of it before. Required of it are `id`, `user_id`, `subject`, `predicate`,
+	// `object`, `valid_from` and `record_time`. `indexed` is ignored in an import.
+	Fact *Fact `protobuf:"bytes,22,opt,name=fact,proto3,oneof"`
+}
+
+type Record_StaticFacts struct {
+	// The static facts of the tenant. `update_time` is required.
+	StaticFacts *StaticFacts `protobuf:"bytes,23,opt,name=static_facts,json=staticFacts,proto3,oneof"`
+}
+
 func (*Record_Conversation) isRecord_Kind() {}
 
 func (*Record_Message) isRecord_Kind() {}
@@ -687,6 +718,10 @@ func (*Record_CheckpointWrite) isRecord_Kind() {}
 func (*Record_CheckpointPart) isRecord_Kind() {}
 
 func (*Record_ConversationSummary) isRecord_Kind() {}
+
+func (*Record_Fact) isRecord_Kind() {}
+
+func (*Record_StaticFacts) isRecord_Kind() {}
 
 // A conversation's own record.
 type ConversationRecord struct {
@@ -805,7 +840,7 @@ var File_remora_v1_transfer_service_proto protoreflect.FileDescriptor
 
 const file_remora_v1_transfer_service_proto_rawDesc = "" +
 	"\n" +
-	" remora/v1/transfer_service.proto\x12\tremora.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x15remora/v1/calls.proto\x1a\x1aremora/v1/checkpoint.proto\x1a\x1cremora/v1/conversation.proto\x1a\x1dremora/v1/history_entry.proto\x1a\x1aremora/v1/log_record.proto\x1a\x1bremora/v1/memory_item.proto\x1a\x17remora/v1/message.proto\x1a\x1aremora/v1/short_term.proto\x1a\x14remora/v1/span.proto\x1a\x14remora/v1/step.proto\x1a\x1aremora/v1/store_item.proto\x1a\x1eremora/v1/timeline_event.proto\x1a\x16remora/v1/vector.proto\x1a\x18remora/v1/workflow.proto\x1a\x1eremora/v1/working_memory.proto\"\xb7\x01\n" +
+	" remora/v1/transfer_service.proto\x12\tremora.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x15remora/v1/calls.proto\x1a\x1aremora/v1/checkpoint.proto\x1a\x1cremora/v1/conversation.proto\x1a\x14remora/v1/fact.proto\x1a\x1dremora/v1/history_entry.proto\x1a\x1aremora/v1/log_record.proto\x1a\x1bremora/v1/memory_item.proto\x1a\x17remora/v1/message.proto\x1a\x1aremora/v1/short_term.proto\x1a\x14remora/v1/span.proto\x1a\x14remora/v1/step.proto\x1a\x1aremora/v1/store_item.proto\x1a\x1eremora/v1/timeline_event.proto\x1a\x16remora/v1/vector.proto\x1a\x18remora/v1/workflow.proto\x1a\x1eremora/v1/working_memory.proto\"\xb7\x01\n" +
 	"\x14ExportRecordsRequest\x12\x17\n" +
 	"\auser_id\x18\x01 \x01(\tR\x06userId\x12'\n" +
 	"\x0fconversation_id\x18\x02 \x01(\tR\x0econversationId\x12\x1b\n" +
@@ -824,7 +859,8 @@ const file_remora_v1_transfer_service_proto_rawDesc = "" +
 	"\x06origin\x18\x03 \x01(\v2\x11.remora.v1.OriginR\x06origin\"^\n" +
 	"\x15ImportRecordsResponse\x12)\n" +
 	"\x10imported_records\x18\x01 \x01(\x03R\x0fimportedRecords\x12\x1a\n" +
-	"\brevision\x18\x02 \x01(\x04R\brevision\"\xda\t\n" +
+	"\brevision\x18\x02 \x01(\x04R\brevision\"\xbe\n" +
+	"\n" +
 	"\x06Record\x12C\n" +
 	"\fconversation\x18\x01 \x01(\v2\x1d.remora.v1.ConversationRecordH\x00R\fconversation\x124\n" +
 	"\amessage\x18\x02 \x01(\v2\x18.remora.v1.MessageRecordH\x00R\amessage\x12%\n" +
@@ -851,7 +887,9 @@ const file_remora_v1_transfer_service_proto_rawDesc = "" +
 	"\fchannel_blob\x18\x12 \x01(\v2\x16.remora.v1.ChannelBlobH\x00R\vchannelBlob\x12G\n" +
 	"\x10checkpoint_write\x18\x13 \x01(\v2\x1a.remora.v1.CheckpointWriteH\x00R\x0fcheckpointWrite\x12D\n" +
 	"\x0fcheckpoint_part\x18\x14 \x01(\v2\x19.remora.v1.CheckpointPartH\x00R\x0echeckpointPart\x12S\n" +
-	"\x14conversation_summary\x18\x15 \x01(\v2\x1e.remora.v1.ConversationSummaryH\x00R\x13conversationSummaryB\x06\n" +
+	"\x14conversation_summary\x18\x15 \x01(\v2\x1e.remora.v1.ConversationSummaryH\x00R\x13conversationSummary\x12%\n" +
+	"\x04fact\x18\x16 \x01(\v2\x0f.remora.v1.FactH\x00R\x04fact\x12;\n" +
+	"\fstatic_facts\x18\x17 \x01(\v2\x16.remora.v1.StaticFactsH\x00R\vstaticFactsB\x06\n" +
 	"\x04kind\"\x97\x01\n" +
 	"\x12ConversationRecord\x12;\n" +
 	"\fconversation\x18\x01 \x01(\v2\x17.remora.v1.ConversationR\fconversation\x12D\n" +
@@ -905,9 +943,11 @@ var file_remora_v1_transfer_service_proto_goTypes = []any{
 	(*CheckpointWrite)(nil),       // 23: remora.v1.CheckpointWrite
 	(*CheckpointPart)(nil),        // 24: remora.v1.CheckpointPart
 	(*ConversationSummary)(nil),   // 25: remora.v1.ConversationSummary
-	(*Conversation)(nil),          // 26: remora.v1.Conversation
-	(*timestamppb.Timestamp)(nil), // 27: google.protobuf.Timestamp
-	(*Message)(nil),               // 28: remora.v1.Message
+	(*Fact)(nil),                  // 26: remora.v1.Fact
+	(*StaticFacts)(nil),           // 27: remora.v1.StaticFacts
+	(*Conversation)(nil),          // 28: remora.v1.Conversation
+	(*timestamppb.Timestamp)(nil), // 29: google.protobuf.Timestamp
+	(*Message)(nil),               // 30: remora.v1.Message
 }
 var file_remora_v1_transfer_service_proto_depIdxs = []int32{
 	4,  // 0: remora.v1.ExportRecordsResponse.records:type_name -> remora.v1.Record
@@ -933,18 +973,20 @@ var file_remora_v1_transfer_service_proto_depIdxs = []int32{
 	23, // 20: remora.v1.Record.checkpoint_write:type_name -> remora.v1.CheckpointWrite
 	24, // 21: remora.v1.Record.checkpoint_part:type_name -> remora.v1.CheckpointPart
 	25, // 22: remora.v1.Record.conversation_summary:type_name -> remora.v1.ConversationSummary
-	26, // 23: remora.v1.ConversationRecord.conversation:type_name -> remora.v1.Conversation
-	27, // 24: remora.v1.ConversationRecord.last_append_time:type_name -> google.protobuf.Timestamp
-	28, // 25: remora.v1.MessageRecord.message:type_name -> remora.v1.Message
-	0,  // 26: remora.v1.TransferService.ExportRecords:input_type -> remora.v1.ExportRecordsRequest
-	2,  // 27: remora.v1.TransferService.ImportRecords:input_type -> remora.v1.ImportRecordsRequest
-	1,  // 28: remora.v1.TransferService.ExportRecords:output_type -> remora.v1.ExportRecordsResponse
-	3,  // 29: remora.v1.TransferService.ImportRecords:output_type -> remora.v1.ImportRecordsResponse
-	28, // [28:30] is the sub-list for method output_type
-	26, // [26:28] is the sub-list for method input_type
-	26, // [26:26] is the sub-list for extension type_name
-	26, // [26:26] is the sub-list for extension extendee
-	0,  // [0:26] is the sub-list for field type_name
+	26, // 23: remora.v1.Record.fact:type_name -> remora.v1.Fact
+	27, // 24: remora.v1.Record.static_facts:type_name -> remora.v1.StaticFacts
+	28, // 25: remora.v1.ConversationRecord.conversation:type_name -> remora.v1.Conversation
+	29, // 26: remora.v1.ConversationRecord.last_append_time:type_name -> google.protobuf.Timestamp
+	30, // 27: remora.v1.MessageRecord.message:type_name -> remora.v1.Message
+	0,  // 28: remora.v1.TransferService.ExportRecords:input_type -> remora.v1.ExportRecordsRequest
+	2,  // 29: remora.v1.TransferService.ImportRecords:input_type -> remora.v1.ImportRecordsRequest
+	1,  // 30: remora.v1.TransferService.ExportRecords:output_type -> remora.v1.ExportRecordsResponse
+	3,  // 31: remora.v1.TransferService.ImportRecords:output_type -> remora.v1.ImportRecordsResponse
+	30, // [30:32] is the sub-list for method output_type
+	28, // [28:30] is the sub-list for method input_type
+	28, // [28:28] is the sub-list for extension type_name
+	28, // [28:28] is the sub-list for extension extendee
+	0,  // [0:28] is the sub-list for field type_name
 }
 
 func init() { file_remora_v1_transfer_service_proto_init() }
@@ -955,6 +997,7 @@ func file_remora_v1_transfer_service_proto_init() {
 	file_remora_v1_calls_proto_init()
 	file_remora_v1_checkpoint_proto_init()
 	file_remora_v1_conversation_proto_init()
+	file_remora_v1_fact_proto_init()
 	file_remora_v1_history_entry_proto_init()
 	file_remora_v1_log_record_proto_init()
 	file_remora_v1_memory_item_proto_init()
@@ -988,6 +1031,8 @@ func file_remora_v1_transfer_service_proto_init() {
 		(*Record_CheckpointWrite)(nil),
 		(*Record_CheckpointPart)(nil),
 		(*Record_ConversationSummary)(nil),
+		(*Record_Fact)(nil),
+		(*Record_StaticFacts)(nil),
 	}
 	type x struct{}
 	out := protoimpl.TypeBuilder{

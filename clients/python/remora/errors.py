@@ -375,6 +375,10 @@ class MemoryItemNotFoundError(NotFoundError):
     """The user has no such memory item."""
 
 
+class FactNotFoundError(NotFoundError):
+    """The user has no such fact."""
+
+
 class CollectionExistsError(AlreadyExistsError):
     """The id of a collection is taken."""
 
@@ -482,6 +486,7 @@ OF_REASON: Mapping[str, type[RemoraError]] = {
     "INTERNAL": InternalError,
     "INVALID_FIELD": InvalidFieldError,
     "MEMORY_EXHAUSTED": MemoryExhaustedError,
+    "FACT_NOT_FOUND": FactNotFoundError,
     "MEMORY_ITEM_NOT_FOUND": MemoryItemNotFoundError,
     "MESSAGE_NOT_FOUND": MessageNotFoundError,
     "MESSAGE_TOO_LARGE": MessageTooLargeError,

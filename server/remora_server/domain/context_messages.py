@@ -39,6 +39,7 @@ class ContextMessage(Struct, frozen=True):
     token_count: int | None = None
     images: tuple[Image, ...] = ()
     uncounted: tuple[str, ...] = ()
+    id: str = ""
 
     @property
     def place(self) -> Place:

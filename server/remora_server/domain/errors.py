@@ -179,6 +179,13 @@ class MemoryItemNotFound(RemoraError):
         super().__init__(f"the user has no memory item {item_id!r}", item_id=item_id)
 
 
+class FactNotFound(RemoraError):
+    """A user has no such fact."""
+
+    def __init__(self, fact_id: str) -> None:
+        super().__init__(f"the user has no fact {fact_id!r}", fact_id=fact_id)
+
+
 class VectorsTooLarge(RemoraError):
     """The vectors of a search take more memory than there is for vectors. `needed` is a lower bound, in bytes."""
 

@@ -160,8 +160,7 @@ _I = matching(r"(?:I|we) (?:(?:all|both) )?")
 _MY = matching(r"(?:my|our) ")
 _AS_A = matching(r"as (an? )")
 _DENIED = matching(
-    r"\b(?:no longer|no more|any ?more|not(?! (?:stand|bear))|never|neither|nor|without any|died|passed away)\b"
-    r"|n't\b|/s\Z"
+    r"\b(?:no longer|no more|any ?more|not(?! (?:stand|bear))|never|neither|nor|without any)\b|n't\b|/s\Z"
 )
 
 

@@ -250,10 +250,9 @@ MINE: tuple[Rule, ...] = (
 _WORDS = "|".join(sorted((*words.RELATIONS, *words.PLURALS), key=len, reverse=True))
 _SINGULAR = "|".join(sorted(words.RELATIONS, key=len, reverse=True))
 _WHICH = (
-    r"(?:(?:older|younger|elder|eldest|oldest|youngest|big|little|twin|best|dear|lovely|new|only|beloved|baby"
-    r"|adopted) )*"
+    r"(?:(?:older|younger|elder|eldest|oldest|youngest|big|little|twin|best|dear|lovely|new|late|only|old|beloved|baby"
+    r"|adopted|first|second) )*"
 )
-"""Not "old" or "late": these are no longer there."""
 
 MY_RELATION = matching(rf"(?:my|our) {_WHICH}({_WORDS}|parents|grandparents|in-laws|family)(?=[\s,']|\Z)")
 """Somebody, or some, of the speaker's."""

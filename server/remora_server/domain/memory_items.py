@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterable, Sequence
 from typing import Protocol
 
@@ -10,26 +9,14 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from remora_server.domain.calls import Outcome, Read, Write
+from remora_server.domain.embedded import ItemVector, question, vectors
 from remora_server.domain.filters import Filter
 from remora_server.domain.models import PerTenant
-from remora_server.domain.search import Embedder, EmbeddingFailed, IndexState, WordsOnly
+from remora_server.domain.search import Embedder, IndexState
 from remora_server.domain.workflows import PartPosition
-
-EMBEDDING_SHARE = 0.5
-"""Of the time that a caller leaves a write, so much is spent on vectors at most: it is stored without them, too."""
-EMBEDDING_SECONDS = 5.0
-"""The same where a caller leaves it any time."""
-
 
 LONGEST_TEXT = 64 << 10
 """Bytes of an item's text."""
-
-
-class ItemVector(Struct, frozen=True):
-    """What a model made of an item's text, little-endian f32: nothing where it refuses the text."""
-
-    model: str
-    values: bytes
 
 
 class ItemDraft(Struct, frozen=True):
@@ -146,47 +133,12 @@ class ItemMemory:
 
     def add(self, write: Write, user_id: str, drafts: Sequence[ItemDraft]) -> Outcome:
         """Add items, with vectors where the model makes them in time."""
-        embedder = self._embedders.of(write.tenant_id)
-        if embedder is not None:
-            drafts = _embedded(embedder, drafts, _until(write.deadline))
-        return self._items.add(write, user_id, drafts)
+        made = vectors(self._embedders.of(write.tenant_id), [draft.said for draft in drafts], write.deadline)
+        complete = [replace(draft, vector=vector) for draft, vector in zip(drafts, made, strict=True)]
+        return self._items.add(write, user_id, complete)
 
     def search(self, read: Read, user_id: str, query: ItemQuery) -> FoundItems:
         """The best items: by vectors and words, or by words alone where there is no vector of the query."""
-        embedder = self._embedders.of(read.tenant_id)
-        if embedder is None:
-            words_only: WordsOnly | None = WordsOnly.NO_MODEL
-        else:
-            vector = _query_vector(embedder, query.text, read.deadline)
-            query = replace(query, model=embedder.model, vector=vector)
-            words_only = None if vector is not None else WordsOnly.MODEL_UNREACHABLE
-        found = self._items.search(read, user_id, query)
-        return FoundItems(found.hits, IndexState(query.model, found.pending, words_only), found.revision)
-
-
-def _until(deadline: float | None) -> float:
-    now = time.monotonic()
-    left = EMBEDDING_SECONDS if deadline is None else (deadline - now) * EMBEDDING_SHARE
-    return now + min(left, EMBEDDING_SECONDS)
-
-
-def _embedded(embedder: Embedder, drafts: Sequence[ItemDraft], until: float) -> Sequence[ItemDraft]:
-    """The drafts with vectors of what they say; without them if the model makes none now."""
-    saying = [draft.said for draft in drafts if draft.said]
-    if not saying:
-        return drafts
-    try:
-        made = iter(embedder.embed_now(saying, until))
-    except EmbeddingFailed:
-        return drafts
-    return [
-        replace(draft, vector=ItemVector(embedder.model, next(made).values)) if draft.said else draft
-        for draft in drafts
-    ]
-
-
-def _query_vector(embedder: Embedder, text: str, deadline: float | None) -> bytes | None:
-    try:
-        return embedder.embed_query(text, deadline).values or None
-    except EmbeddingFailed:
-        return None
+        asked = question(self._embedders.of(read.tenant_id), query.text, read.deadline)
+        found = self._items.search(read, user_id, replace(query, model=asked.model, vector=asked.vector))
+        return FoundItems(found.hits, IndexState(asked.model, found.pending, asked.words_only), found.revision)

@@ -15,6 +15,7 @@ from msgspec import Struct
 from remora_server.domain.backups import BackupStore
 from remora_server.domain.checkpoints import CheckpointStore, ThreadStore
 from remora_server.domain.conversations import ConversationStore
+from remora_server.domain.facts import FactStore
 from remora_server.domain.history import EntryStepStore, HistoryEntryStore
 from remora_server.domain.items import ItemStore
 from remora_server.domain.memory_items import MemoryItemStore
@@ -56,6 +57,7 @@ class Store(Struct, frozen=True):
     collections: CollectionStore
     items: ItemStore
     memory_items: MemoryItemStore
+    facts: FactStore
     spans: SpanStore
     log_records: LogRecordStore
     checkpoints: CheckpointStore

@@ -52,6 +52,7 @@ ANSWERS: dict[type[BaseException], Answer] = {
     errors.CollectionNotFound: Answer(code_pb2.NOT_FOUND, "COLLECTION_NOT_FOUND"),
     errors.CollectionExists: Answer(code_pb2.ALREADY_EXISTS, "COLLECTION_EXISTS"),
     errors.MemoryItemNotFound: Answer(code_pb2.NOT_FOUND, "MEMORY_ITEM_NOT_FOUND"),
+    errors.FactNotFound: Answer(code_pb2.NOT_FOUND, "FACT_NOT_FOUND"),
     errors.VectorsTooLarge: Answer(code_pb2.FAILED_PRECONDITION, "VECTORS_TOO_LARGE"),
     errors.ItemsTooLarge: Answer(code_pb2.FAILED_PRECONDITION, "ITEMS_TOO_LARGE"),
     errors.ReceiptNotFound: Answer(code_pb2.NOT_FOUND, "RECEIPT_NOT_FOUND"),

@@ -35,6 +35,7 @@ from remora_server.storage.nouns.checkpoints import Checkpoints
 from remora_server.storage.nouns.context import StoreContext
 from remora_server.storage.nouns.conversations import Conversations
 from remora_server.storage.nouns.entry_steps import EntrySteps
+from remora_server.storage.nouns.facts import Facts
 from remora_server.storage.nouns.history_entries import HistoryEntries
 from remora_server.storage.nouns.item_index import ItemIndex
 from remora_server.storage.nouns.items import Items
@@ -62,7 +63,7 @@ from remora_server.storage.records.reader import RecordReader
 from remora_server.storage.records.records import Records
 from remora_server.storage.recovery.backups import Backups
 from remora_server.storage.recovery.mending import advice, mend, rebuild, require_database, require_owner
-from remora_server.storage.schema.kinds import KINDS, MEMORY_ITEMS, Kinds
+from remora_server.storage.schema.kinds import FACTS, KINDS, MEMORY_ITEMS, Kind, Kinds
 from remora_server.storage.transfer.exports import Exports
 from remora_server.storage.transfer.imports import Imports
 
@@ -224,10 +225,8 @@ class LocalStore:
         vector_index = VectorIndex(self.core, self.database, self.commits, options.vector_bytes)
         self.vectors = Vectors(context, self.collections, vector_index)
         self.items = Items(context, ItemIndex(self.core, self.database, self.commits, options.vector_bytes))
-        item_index = VectorIndex(
-            self.core, self.database, self.commits, options.vector_bytes, kind=MEMORY_ITEMS, by_words=True
-        )
-        self.memory_items = MemoryItems(context, item_index)
+        self.memory_items = MemoryItems(context, self._text_index(MEMORY_ITEMS, options))
+        self.facts = Facts(context, self._text_index(FACTS, options))
         self.spans = Spans(context)
         self.log_records = LogRecords(context)
         values = ChannelValues(context)
@@ -250,6 +249,10 @@ class LocalStore:
         )
         folder = None if self._directory is None else self._directory.backups
         self.backups = Backups(self.database, self.commits, self.expiry, folder, self.store_id.hex())
+
+    def _text_index(self, kind: Kind, options: StoreOptions) -> VectorIndex:
+        """The search among the texts of a kind's records, by words and by vectors."""
+        return VectorIndex(self.core, self.database, self.commits, options.vector_bytes, kind=kind, by_words=True)
 
     def _on_erased(self, tenant_id: str, user_id: str, revision: int) -> None:
         self.queues.erased(user_id)
@@ -333,6 +336,7 @@ class LocalStore:
             collections=self.collections,
             items=self.items,
             memory_items=self.memory_items,
+            facts=self.facts,
             spans=self.spans,
             log_records=self.log_records,
             checkpoints=self.checkpoints,

@@ -94,6 +94,13 @@ class Writer:
         ]
         self.write("AddMemoryItems", userId=user, items=items)
 
+    def facts(self, user: str, *homes: str) -> None:
+        """Where a user lives, one home after the other."""
+        for number, home in enumerate(homes):
+            fact = {"subject": "user", "predicate": "lives in", "object": home, "exclusive": True}
+            begins = f"2026-01-0{number + 1}T00:00:00Z"
+            self.write("AddFacts", userId=user, facts=[{**fact, "validFrom": begins}])
+
     def vectors(self, collection: str, user: str, *numbers: int) -> None:
         vectors = [
             {"id": f"v{n}", "values": encoded(struct.pack("<2f", 1, n)), "metadata": encoded(b"\x00\xff")}
@@ -164,10 +171,12 @@ def first_half(writer: Writer) -> None:
     writer.vectors("cleared", "tom", 1, 2)
     for user in ("sarah", "gone"):
         writer.memory_items(user, *range(3))
+        writer.facts(user, "Berlin", "Munich")
     for user in ("", "sarah", "gone"):
         writer.items(["facts", f"of {user}"], user, *range(4))
     for user in ("", "sarah", "gone"):
         writer.thread(f"of {user}", user, *range(3))
+    writer.write("SetStaticFacts", facts=[{"id": "hours", "content": "Open from 9 to 5"}])
     writer.items(["lasting"], "tom", 1, ttl="315360000s")
 
 
@@ -215,6 +224,7 @@ def second_half(writer: Writer) -> None:
     writer.write("ClearCollection", collectionId="cleared")
     writer.memory_items("sarah", 2, 7)
     writer.write("DeleteMemoryItems", userId="sarah", ids={"ids": ["i0"]})
+    writer.facts("sarah", "Bern")
     writer.vectors("cleared", "zoé", 5)
     writer.items(["facts", "of sarah"], "sarah", 2, 7)
     writer.write("DeleteItems", keys=[{"namespace": ["facts", "of "], "key": "k0"}])

@@ -29,6 +29,7 @@ MESSAGE = message_pb2.Message(
 def test_a_message_is_read_with_all_that_a_context_needs() -> None:
     encoded = MESSAGE.SerializeToString()
     assert StoredMessageReader().message("c1", encoded) == ContextMessage(
+        id="m1",
         conversation_id="c1",
         sequence=3,
         role="assistant",

@@ -12,6 +12,7 @@ from google.protobuf.internal import containers as _containers
 from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
 from remora.v1 import calls_pb2 as _calls_pb2
 from remora.v1 import conversation_pb2 as _conversation_pb2
+from remora.v1 import fact_pb2 as _fact_pb2
 from remora.v1 import filter_pb2 as _filter_pb2
 from remora.v1 import memory_item_pb2 as _memory_item_pb2
 from remora.v1 import message_pb2 as _message_pb2
@@ -2360,3 +2361,818 @@ class Item(_message.Message):
     def WhichOneof(self, oneof_group: _WhichOneofArgType__score) -> _WhichOneofReturnType__score | None: ...
 
 Global___Item: _TypeAlias = Item  # noqa: Y015
+
+@_typing.final
+class AddFactsRequest(_message.Message):
+    """The request of AddFacts."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    USER_ID_FIELD_NUMBER: _builtins.int
+    FACTS_FIELD_NUMBER: _builtins.int
+    SOURCE_FIELD_NUMBER: _builtins.int
+    REQUEST_ID_FIELD_NUMBER: _builtins.int
+    ORIGIN_FIELD_NUMBER: _builtins.int
+    user_id: _builtins.str
+    """Required. Whose facts they are, 1 to 512 bytes."""
+    request_id: _builtins.str
+    """Makes the write idempotent. Up to 128 bytes; empty: it is not."""
+    @_builtins.property
+    def facts(self) -> _containers.RepeatedCompositeFieldContainer[_fact_pb2.Fact]:
+        """Required. 1 to 1,000 facts, each with `subject`, `predicate` and `object`. `id`, `user_id` and what is output only is
+        ignored.
+        """
+
+    @_builtins.property
+    def source(self) -> _fact_pb2.FactSource:
+        """The message in which they were said. Unset: none."""
+
+    @_builtins.property
+    def origin(self) -> _calls_pb2.Origin:
+        """Who made the request."""
+
+    def __init__(
+        self,
+        *,
+        user_id: _builtins.str = ...,
+        facts: _abc.Iterable[_fact_pb2.Fact] | None = ...,
+        source: _fact_pb2.FactSource | None = ...,
+        request_id: _builtins.str = ...,
+        origin: _calls_pb2.Origin | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["origin", b"origin", "source", b"source"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["facts", b"facts", "origin", b"origin", "request_id", b"request_id", "source", b"source", "user_id", b"user_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___AddFactsRequest: _TypeAlias = AddFactsRequest  # noqa: Y015
+
+@_typing.final
+class AddFactsResponse(_message.Message):
+    """The reply of AddFacts."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    IDS_FIELD_NUMBER: _builtins.int
+    REVISION_FIELD_NUMBER: _builtins.int
+    revision: _builtins.int
+    """The revision of the write."""
+    @_builtins.property
+    def ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """The ids of the facts, in the order of the request."""
+
+    def __init__(
+        self,
+        *,
+        ids: _abc.Iterable[_builtins.str] | None = ...,
+        revision: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["ids", b"ids", "revision", b"revision"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___AddFactsResponse: _TypeAlias = AddFactsResponse  # noqa: Y015
+
+@_typing.final
+class ExtractFactsRequest(_message.Message):
+    """The request of ExtractFacts."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    USER_ID_FIELD_NUMBER: _builtins.int
+    TEXT_FIELD_NUMBER: _builtins.int
+    CONVERSATION_FIELD_NUMBER: _builtins.int
+    DRY_RUN_FIELD_NUMBER: _builtins.int
+    REQUEST_ID_FIELD_NUMBER: _builtins.int
+    ORIGIN_FIELD_NUMBER: _builtins.int
+    user_id: _builtins.str
+    """Required. Whose facts they are, 1 to 512 bytes."""
+    dry_run: _builtins.bool
+    """Whether the facts are only shown, and none is added."""
+    request_id: _builtins.str
+    """Makes the write idempotent. Up to 128 bytes; empty: it is not."""
+    @_builtins.property
+    def text(self) -> Global___SaidText:
+        """In a text of the user's."""
+
+    @_builtins.property
+    def conversation(self) -> Global___SaidMessages:
+        """In the user's messages of a conversation."""
+
+    @_builtins.property
+    def origin(self) -> _calls_pb2.Origin:
+        """Who made the request."""
+
+    def __init__(
+        self,
+        *,
+        user_id: _builtins.str = ...,
+        text: Global___SaidText | None = ...,
+        conversation: Global___SaidMessages | None = ...,
+        dry_run: _builtins.bool = ...,
+        request_id: _builtins.str = ...,
+        origin: _calls_pb2.Origin | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["conversation", b"conversation", "from", b"from", "origin", b"origin", "text", b"text"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["conversation", b"conversation", "dry_run", b"dry_run", "from", b"from", "origin", b"origin", "request_id", b"request_id", "text", b"text", "user_id", b"user_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType_from: _TypeAlias = _typing.Literal["text", "conversation"]  # noqa: Y015
+    _WhichOneofArgType_from: _TypeAlias = _typing.Literal["from", b"from"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType_from) -> _WhichOneofReturnType_from | None: ...
+
+Global___ExtractFactsRequest: _TypeAlias = ExtractFactsRequest  # noqa: Y015
+
+@_typing.final
+class SaidText(_message.Message):
+    """What a user said."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    TEXT_FIELD_NUMBER: _builtins.int
+    SOURCE_FIELD_NUMBER: _builtins.int
+    text: _builtins.str
+    """Required. The text, 1 byte to 256 KiB."""
+    @_builtins.property
+    def source(self) -> _fact_pb2.FactSource:
+        """The message that it is of. Unset: none."""
+
+    def __init__(
+        self,
+        *,
+        text: _builtins.str = ...,
+        source: _fact_pb2.FactSource | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["source", b"source"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["source", b"source", "text", b"text"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___SaidText: _TypeAlias = SaidText  # noqa: Y015
+
+@_typing.final
+class SaidMessages(_message.Message):
+    """What a user said in a conversation: the messages of the role `user`."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    CONVERSATION_ID_FIELD_NUMBER: _builtins.int
+    AFTER_SEQUENCE_FIELD_NUMBER: _builtins.int
+    conversation_id: _builtins.str
+    """Required. The conversation, 1 to 512 bytes."""
+    after_sequence: _builtins.int
+    """Only messages behind this sequence. A call reads up to 1,000 messages."""
+    def __init__(
+        self,
+        *,
+        conversation_id: _builtins.str = ...,
+        after_sequence: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["after_sequence", b"after_sequence", "conversation_id", b"conversation_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___SaidMessages: _TypeAlias = SaidMessages  # noqa: Y015
+
+@_typing.final
+class ExtractFactsResponse(_message.Message):
+    """The reply of ExtractFacts."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    FACTS_FIELD_NUMBER: _builtins.int
+    IDS_FIELD_NUMBER: _builtins.int
+    THROUGH_SEQUENCE_FIELD_NUMBER: _builtins.int
+    MORE_FIELD_NUMBER: _builtins.int
+    REVISION_FIELD_NUMBER: _builtins.int
+    through_sequence: _builtins.int
+    """With a conversation: the last message that was read, by its sequence, which is `after_sequence` of the next call."""
+    more: _builtins.bool
+    """With a conversation: whether there are messages behind it."""
+    revision: _builtins.int
+    """The revision of the write; if nothing was written, the newest visible one."""
+    @_builtins.property
+    def facts(self) -> _containers.RepeatedCompositeFieldContainer[_fact_pb2.Fact]:
+        """What was found, in the order of saying, without what a write adds. Up to 1,000; the conversation's reading then ends
+        before the message that has more.
+        """
+
+    @_builtins.property
+    def ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """The ids of these facts; none in a dry run."""
+
+    def __init__(
+        self,
+        *,
+        facts: _abc.Iterable[_fact_pb2.Fact] | None = ...,
+        ids: _abc.Iterable[_builtins.str] | None = ...,
+        through_sequence: _builtins.int = ...,
+        more: _builtins.bool = ...,
+        revision: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["facts", b"facts", "ids", b"ids", "more", b"more", "revision", b"revision", "through_sequence", b"through_sequence"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ExtractFactsResponse: _TypeAlias = ExtractFactsResponse  # noqa: Y015
+
+@_typing.final
+class GetFactRequest(_message.Message):
+    """The request of GetFact."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    USER_ID_FIELD_NUMBER: _builtins.int
+    FACT_ID_FIELD_NUMBER: _builtins.int
+    MIN_REVISION_FIELD_NUMBER: _builtins.int
+    user_id: _builtins.str
+    """Required. Whose fact it is, 1 to 512 bytes."""
+    fact_id: _builtins.str
+    """Required. The fact, 1 to 128 bytes."""
+    min_revision: _builtins.int
+    """Wait until this revision is visible."""
+    def __init__(
+        self,
+        *,
+        user_id: _builtins.str = ...,
+        fact_id: _builtins.str = ...,
+        min_revision: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["fact_id", b"fact_id", "min_revision", b"min_revision", "user_id", b"user_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___GetFactRequest: _TypeAlias = GetFactRequest  # noqa: Y015
+
+@_typing.final
+class GetFactResponse(_message.Message):
+    """The reply of GetFact."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    FACT_FIELD_NUMBER: _builtins.int
+    REVISION_FIELD_NUMBER: _builtins.int
+    revision: _builtins.int
+    """The revision that the reply shows."""
+    @_builtins.property
+    def fact(self) -> _fact_pb2.Fact:
+        """The fact."""
+
+    def __init__(
+        self,
+        *,
+        fact: _fact_pb2.Fact | None = ...,
+        revision: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["fact", b"fact"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["fact", b"fact", "revision", b"revision"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___GetFactResponse: _TypeAlias = GetFactResponse  # noqa: Y015
+
+@_typing.final
+class ListFactsRequest(_message.Message):
+    """The request of ListFacts."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    USER_ID_FIELD_NUMBER: _builtins.int
+    SUBJECT_FIELD_NUMBER: _builtins.int
+    PREDICATE_FIELD_NUMBER: _builtins.int
+    TIMES_FIELD_NUMBER: _builtins.int
+    PAGE_SIZE_FIELD_NUMBER: _builtins.int
+    PAGE_TOKEN_FIELD_NUMBER: _builtins.int
+    MIN_REVISION_FIELD_NUMBER: _builtins.int
+    user_id: _builtins.str
+    """Required. Whose facts are listed, 1 to 512 bytes."""
+    subject: _builtins.str
+    """Only those about this subject, up to 512 bytes. Empty: all."""
+    predicate: _builtins.str
+    """Only those with this predicate, up to 512 bytes. Empty: all."""
+    page_size: _builtins.int
+    """Default 100; more than 1,000 is lowered to 1,000; negative is refused. A page ends before 3 MiB."""
+    page_token: _builtins.str
+    """The `next_page_token` of the page before; the other fields must be the same."""
+    min_revision: _builtins.int
+    """Wait until this revision is visible."""
+    @_builtins.property
+    def times(self) -> _fact_pb2.FactTimes:
+        """As of when. Unset: those that hold now, as they are recorded now."""
+
+    def __init__(
+        self,
+        *,
+        user_id: _builtins.str = ...,
+        subject: _builtins.str = ...,
+        predicate: _builtins.str = ...,
+        times: _fact_pb2.FactTimes | None = ...,
+        page_size: _builtins.int = ...,
+        page_token: _builtins.str = ...,
+        min_revision: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["times", b"times"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["min_revision", b"min_revision", "page_size", b"page_size", "page_token", b"page_token", "predicate", b"predicate", "subject", b"subject", "times", b"times", "user_id", b"user_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListFactsRequest: _TypeAlias = ListFactsRequest  # noqa: Y015
+
+@_typing.final
+class ListFactsResponse(_message.Message):
+    """The reply of ListFacts."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    FACTS_FIELD_NUMBER: _builtins.int
+    NEXT_PAGE_TOKEN_FIELD_NUMBER: _builtins.int
+    REVISION_FIELD_NUMBER: _builtins.int
+    next_page_token: _builtins.str
+    """For the next page; empty at the end."""
+    revision: _builtins.int
+    """The revision that the reply shows."""
+    @_builtins.property
+    def facts(self) -> _containers.RepeatedCompositeFieldContainer[_fact_pb2.Fact]:
+        """The page."""
+
+    def __init__(
+        self,
+        *,
+        facts: _abc.Iterable[_fact_pb2.Fact] | None = ...,
+        next_page_token: _builtins.str = ...,
+        revision: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["facts", b"facts", "next_page_token", b"next_page_token", "revision", b"revision"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListFactsResponse: _TypeAlias = ListFactsResponse  # noqa: Y015
+
+@_typing.final
+class SearchFactsRequest(_message.Message):
+    """The request of SearchFacts."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    USER_ID_FIELD_NUMBER: _builtins.int
+    QUERY_FIELD_NUMBER: _builtins.int
+    K_FIELD_NUMBER: _builtins.int
+    THRESHOLD_FIELD_NUMBER: _builtins.int
+    TIMES_FIELD_NUMBER: _builtins.int
+    MIN_REVISION_FIELD_NUMBER: _builtins.int
+    user_id: _builtins.str
+    """Required. Whose facts are searched, 1 to 512 bytes."""
+    query: _builtins.str
+    """Required. What to look for, 1 byte to 32 KiB."""
+    k: _builtins.int
+    """How many facts to return at most. Default 10; more than 1,000 is lowered to 1,000; negative is refused."""
+    threshold: _builtins.float
+    """Only facts with this score or a higher one, from 0 to 1. Default: any."""
+    min_revision: _builtins.int
+    """Wait until this revision is visible."""
+    @_builtins.property
+    def times(self) -> _fact_pb2.FactTimes:
+        """As of when. Unset: those that hold now, as they are recorded now."""
+
+    def __init__(
+        self,
+        *,
+        user_id: _builtins.str = ...,
+        query: _builtins.str = ...,
+        k: _builtins.int = ...,
+        threshold: _builtins.float | None = ...,
+        times: _fact_pb2.FactTimes | None = ...,
+        min_revision: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_threshold", b"_threshold", "threshold", b"threshold", "times", b"times"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_threshold", b"_threshold", "k", b"k", "min_revision", b"min_revision", "query", b"query", "threshold", b"threshold", "times", b"times", "user_id", b"user_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__threshold: _TypeAlias = _typing.Literal["threshold"]  # noqa: Y015
+    _WhichOneofArgType__threshold: _TypeAlias = _typing.Literal["_threshold", b"_threshold"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__threshold) -> _WhichOneofReturnType__threshold | None: ...
+
+Global___SearchFactsRequest: _TypeAlias = SearchFactsRequest  # noqa: Y015
+
+@_typing.final
+class SearchFactsResponse(_message.Message):
+    """The reply of SearchFacts."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    HITS_FIELD_NUMBER: _builtins.int
+    TRUNCATED_FIELD_NUMBER: _builtins.int
+    REVISION_FIELD_NUMBER: _builtins.int
+    INDEX_FIELD_NUMBER: _builtins.int
+    truncated: _builtins.bool
+    """Whether hits are missing because the reply ended before 3 MiB."""
+    revision: _builtins.int
+    """The revision that the reply shows."""
+    @_builtins.property
+    def hits(self) -> _containers.RepeatedCompositeFieldContainer[Global___FactHit]:
+        """The best facts, best first; ties by id, by code point."""
+
+    @_builtins.property
+    def index(self) -> Global___IndexState:
+        """How the index was used. `pending`: facts of the user without a vector of the tenant's model, found by words alone."""
+
+    def __init__(
+        self,
+        *,
+        hits: _abc.Iterable[Global___FactHit] | None = ...,
+        truncated: _builtins.bool = ...,
+        revision: _builtins.int = ...,
+        index: Global___IndexState | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["index", b"index"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["hits", b"hits", "index", b"index", "revision", b"revision", "truncated", b"truncated"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___SearchFactsResponse: _TypeAlias = SearchFactsResponse  # noqa: Y015
+
+@_typing.final
+class FactHit(_message.Message):
+    """A fact that was found."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    FACT_FIELD_NUMBER: _builtins.int
+    SCORE_FIELD_NUMBER: _builtins.int
+    score: _builtins.float
+    """From 0 to 1, as that of MemoryItemHit."""
+    @_builtins.property
+    def fact(self) -> _fact_pb2.Fact:
+        """The fact."""
+
+    def __init__(
+        self,
+        *,
+        fact: _fact_pb2.Fact | None = ...,
+        score: _builtins.float = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["fact", b"fact"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["fact", b"fact", "score", b"score"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___FactHit: _TypeAlias = FactHit  # noqa: Y015
+
+@_typing.final
+class CorrectFactRequest(_message.Message):
+    """The request of CorrectFact."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    USER_ID_FIELD_NUMBER: _builtins.int
+    FACT_ID_FIELD_NUMBER: _builtins.int
+    FACT_FIELD_NUMBER: _builtins.int
+    REQUEST_ID_FIELD_NUMBER: _builtins.int
+    ORIGIN_FIELD_NUMBER: _builtins.int
+    user_id: _builtins.str
+    """Required. Whose fact it is, 1 to 512 bytes."""
+    fact_id: _builtins.str
+    """Required. The fact that is wrong, 1 to 128 bytes."""
+    request_id: _builtins.str
+    """Makes the write idempotent. Up to 128 bytes; empty: it is not."""
+    @_builtins.property
+    def fact(self) -> _fact_pb2.Fact:
+        """Required. What is right, as in AddFacts."""
+
+    @_builtins.property
+    def origin(self) -> _calls_pb2.Origin:
+        """Who made the request."""
+
+    def __init__(
+        self,
+        *,
+        user_id: _builtins.str = ...,
+        fact_id: _builtins.str = ...,
+        fact: _fact_pb2.Fact | None = ...,
+        request_id: _builtins.str = ...,
+        origin: _calls_pb2.Origin | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["fact", b"fact", "origin", b"origin"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["fact", b"fact", "fact_id", b"fact_id", "origin", b"origin", "request_id", b"request_id", "user_id", b"user_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___CorrectFactRequest: _TypeAlias = CorrectFactRequest  # noqa: Y015
+
+@_typing.final
+class CorrectFactResponse(_message.Message):
+    """The reply of CorrectFact."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    FACT_ID_FIELD_NUMBER: _builtins.int
+    REVISION_FIELD_NUMBER: _builtins.int
+    fact_id: _builtins.str
+    """The id of the new fact."""
+    revision: _builtins.int
+    """The revision of the write."""
+    def __init__(
+        self,
+        *,
+        fact_id: _builtins.str = ...,
+        revision: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["fact_id", b"fact_id", "revision", b"revision"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___CorrectFactResponse: _TypeAlias = CorrectFactResponse  # noqa: Y015
+
+@_typing.final
+class RetractFactsRequest(_message.Message):
+    """The request of RetractFacts."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    USER_ID_FIELD_NUMBER: _builtins.int
+    FACTS_FIELD_NUMBER: _builtins.int
+    REQUEST_ID_FIELD_NUMBER: _builtins.int
+    ORIGIN_FIELD_NUMBER: _builtins.int
+    user_id: _builtins.str
+    """Required. Whose facts they are, 1 to 512 bytes."""
+    request_id: _builtins.str
+    """Makes the write idempotent. Up to 128 bytes; empty: it is not."""
+    @_builtins.property
+    def facts(self) -> _fact_pb2.FactIds:
+        """Required. Which facts."""
+
+    @_builtins.property
+    def origin(self) -> _calls_pb2.Origin:
+        """Who made the request."""
+
+    def __init__(
+        self,
+        *,
+        user_id: _builtins.str = ...,
+        facts: _fact_pb2.FactIds | None = ...,
+        request_id: _builtins.str = ...,
+        origin: _calls_pb2.Origin | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["facts", b"facts", "origin", b"origin"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["facts", b"facts", "origin", b"origin", "request_id", b"request_id", "user_id", b"user_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___RetractFactsRequest: _TypeAlias = RetractFactsRequest  # noqa: Y015
+
+@_typing.final
+class RetractFactsResponse(_message.Message):
+    """The reply of RetractFacts."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    RETRACTED_FACTS_FIELD_NUMBER: _builtins.int
+    REVISION_FIELD_NUMBER: _builtins.int
+    retracted_facts: _builtins.int
+    """How many facts were retracted."""
+    revision: _builtins.int
+    """The revision of the write; if nothing was retracted, the newest visible one."""
+    def __init__(
+        self,
+        *,
+        retracted_facts: _builtins.int = ...,
+        revision: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["retracted_facts", b"retracted_facts", "revision", b"revision"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___RetractFactsResponse: _TypeAlias = RetractFactsResponse  # noqa: Y015
+
+@_typing.final
+class ForgetFactsRequest(_message.Message):
+    """The request of ForgetFacts."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    USER_ID_FIELD_NUMBER: _builtins.int
+    IDS_FIELD_NUMBER: _builtins.int
+    CONVERSATION_ID_FIELD_NUMBER: _builtins.int
+    ALL_FIELD_NUMBER: _builtins.int
+    REQUEST_ID_FIELD_NUMBER: _builtins.int
+    ORIGIN_FIELD_NUMBER: _builtins.int
+    user_id: _builtins.str
+    """Required. Whose facts they are, 1 to 512 bytes."""
+    conversation_id: _builtins.str
+    """Those that were said in this conversation and nowhere else, 1 to 512 bytes. Others lose their sources in it."""
+    request_id: _builtins.str
+    """Makes the write idempotent. Up to 128 bytes; empty: it is not."""
+    @_builtins.property
+    def ids(self) -> _fact_pb2.FactIds:
+        """Those with these ids."""
+
+    @_builtins.property
+    def all(self) -> Global___AllFacts:
+        """All of the user's."""
+
+    @_builtins.property
+    def origin(self) -> _calls_pb2.Origin:
+        """Who made the request."""
+
+    def __init__(
+        self,
+        *,
+        user_id: _builtins.str = ...,
+        ids: _fact_pb2.FactIds | None = ...,
+        conversation_id: _builtins.str = ...,
+        all: Global___AllFacts | None = ...,
+        request_id: _builtins.str = ...,
+        origin: _calls_pb2.Origin | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["all", b"all", "conversation_id", b"conversation_id", "ids", b"ids", "origin", b"origin", "selection", b"selection"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["all", b"all", "conversation_id", b"conversation_id", "ids", b"ids", "origin", b"origin", "request_id", b"request_id", "selection", b"selection", "user_id", b"user_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType_selection: _TypeAlias = _typing.Literal["ids", "conversation_id", "all"]  # noqa: Y015
+    _WhichOneofArgType_selection: _TypeAlias = _typing.Literal["selection", b"selection"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType_selection) -> _WhichOneofReturnType_selection | None: ...
+
+Global___ForgetFactsRequest: _TypeAlias = ForgetFactsRequest  # noqa: Y015
+
+@_typing.final
+class AllFacts(_message.Message):
+    """All facts of a user."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    def __init__(
+        self,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___AllFacts: _TypeAlias = AllFacts  # noqa: Y015
+
+@_typing.final
+class ForgetFactsResponse(_message.Message):
+    """The reply of ForgetFacts."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    FORGOTTEN_FACTS_FIELD_NUMBER: _builtins.int
+    REVISION_FIELD_NUMBER: _builtins.int
+    forgotten_facts: _builtins.int
+    """How many facts were deleted; one that is recorded in several versions counts once."""
+    revision: _builtins.int
+    """The revision of the write; if nothing was deleted, the newest visible one."""
+    def __init__(
+        self,
+        *,
+        forgotten_facts: _builtins.int = ...,
+        revision: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["forgotten_facts", b"forgotten_facts", "revision", b"revision"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ForgetFactsResponse: _TypeAlias = ForgetFactsResponse  # noqa: Y015
+
+@_typing.final
+class SetStaticFactsRequest(_message.Message):
+    """The request of SetStaticFacts."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    FACTS_FIELD_NUMBER: _builtins.int
+    REQUEST_ID_FIELD_NUMBER: _builtins.int
+    ORIGIN_FIELD_NUMBER: _builtins.int
+    request_id: _builtins.str
+    """Makes the write idempotent. Up to 128 bytes; empty: it is not."""
+    @_builtins.property
+    def facts(self) -> _containers.RepeatedCompositeFieldContainer[_fact_pb2.StaticFact]:
+        """Up to 1,000 facts, 1 MiB together, in the order in which contexts show them. Of two with one id, the second is refused."""
+
+    @_builtins.property
+    def origin(self) -> _calls_pb2.Origin:
+        """Who made the request."""
+
+    def __init__(
+        self,
+        *,
+        facts: _abc.Iterable[_fact_pb2.StaticFact] | None = ...,
+        request_id: _builtins.str = ...,
+        origin: _calls_pb2.Origin | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["origin", b"origin"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["facts", b"facts", "origin", b"origin", "request_id", b"request_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___SetStaticFactsRequest: _TypeAlias = SetStaticFactsRequest  # noqa: Y015
+
+@_typing.final
+class SetStaticFactsResponse(_message.Message):
+    """The reply of SetStaticFacts."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    IDS_FIELD_NUMBER: _builtins.int
+    REVISION_FIELD_NUMBER: _builtins.int
+    revision: _builtins.int
+    """The revision of the write; if there were none and there are none, the newest visible one."""
+    @_builtins.property
+    def ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Their ids, in the order of the request."""
+
+    def __init__(
+        self,
+        *,
+        ids: _abc.Iterable[_builtins.str] | None = ...,
+        revision: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["ids", b"ids", "revision", b"revision"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___SetStaticFactsResponse: _TypeAlias = SetStaticFactsResponse  # noqa: Y015
+
+@_typing.final
+class GetStaticFactsRequest(_message.Message):
+    """The request of GetStaticFacts."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    MIN_REVISION_FIELD_NUMBER: _builtins.int
+    min_revision: _builtins.int
+    """Wait until this revision is visible."""
+    def __init__(
+        self,
+        *,
+        min_revision: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["min_revision", b"min_revision"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___GetStaticFactsRequest: _TypeAlias = GetStaticFactsRequest  # noqa: Y015
+
+@_typing.final
+class GetStaticFactsResponse(_message.Message):
+    """The reply of GetStaticFacts."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    FACTS_FIELD_NUMBER: _builtins.int
+    UPDATE_TIME_FIELD_NUMBER: _builtins.int
+    REVISION_FIELD_NUMBER: _builtins.int
+    revision: _builtins.int
+    """The revision that the reply shows."""
+    @_builtins.property
+    def facts(self) -> _containers.RepeatedCompositeFieldContainer[_fact_pb2.StaticFact]:
+        """The facts, in their order."""
+
+    @_builtins.property
+    def update_time(self) -> _timestamp_pb2.Timestamp:
+        """When they were set; unset: they never were."""
+
+    def __init__(
+        self,
+        *,
+        facts: _abc.Iterable[_fact_pb2.StaticFact] | None = ...,
+        update_time: _timestamp_pb2.Timestamp | None = ...,
+        revision: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["update_time", b"update_time"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["facts", b"facts", "revision", b"revision", "update_time", b"update_time"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___GetStaticFactsResponse: _TypeAlias = GetStaticFactsResponse  # noqa: Y015

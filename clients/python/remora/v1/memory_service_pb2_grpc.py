@@ -129,6 +129,56 @@ class MemoryServiceStub:
                 request_serializer=remora_dot_v1_dot_memory__service__pb2.DiffContextsRequest.SerializeToString,
                 response_deserializer=remora_dot_v1_dot_memory__service__pb2.DiffContextsResponse.FromString,
                 _registered_method=True)
+        self.AddFacts = channel.unary_unary(
+                '/remora.v1.MemoryService/AddFacts',
+                request_serializer=remora_dot_v1_dot_memory__service__pb2.AddFactsRequest.SerializeToString,
+                response_deserializer=remora_dot_v1_dot_memory__service__pb2.AddFactsResponse.FromString,
+                _registered_method=True)
+        self.ExtractFacts = channel.unary_unary(
+                '/remora.v1.MemoryService/ExtractFacts',
+                request_serializer=remora_dot_v1_dot_memory__service__pb2.ExtractFactsRequest.SerializeToString,
+                response_deserializer=remora_dot_v1_dot_memory__service__pb2.ExtractFactsResponse.FromString,
+                _registered_method=True)
+        self.GetFact = channel.unary_unary(
+                '/remora.v1.MemoryService/GetFact',
+                request_serializer=remora_dot_v1_dot_memory__service__pb2.GetFactRequest.SerializeToString,
+                response_deserializer=remora_dot_v1_dot_memory__service__pb2.GetFactResponse.FromString,
+                _registered_method=True)
+        self.ListFacts = channel.unary_unary(
+                '/remora.v1.MemoryService/ListFacts',
+                request_serializer=remora_dot_v1_dot_memory__service__pb2.ListFactsRequest.SerializeToString,
+                response_deserializer=remora_dot_v1_dot_memory__service__pb2.ListFactsResponse.FromString,
+                _registered_method=True)
+        self.SearchFacts = channel.unary_unary(
+                '/remora.v1.MemoryService/SearchFacts',
+                request_serializer=remora_dot_v1_dot_memory__service__pb2.SearchFactsRequest.SerializeToString,
+                response_deserializer=remora_dot_v1_dot_memory__service__pb2.SearchFactsResponse.FromString,
+                _registered_method=True)
+        self.CorrectFact = channel.unary_unary(
+                '/remora.v1.MemoryService/CorrectFact',
+                request_serializer=remora_dot_v1_dot_memory__service__pb2.CorrectFactRequest.SerializeToString,
+                response_deserializer=remora_dot_v1_dot_memory__service__pb2.CorrectFactResponse.FromString,
+                _registered_method=True)
+        self.RetractFacts = channel.unary_unary(
+                '/remora.v1.MemoryService/RetractFacts',
+                request_serializer=remora_dot_v1_dot_memory__service__pb2.RetractFactsRequest.SerializeToString,
+                response_deserializer=remora_dot_v1_dot_memory__service__pb2.RetractFactsResponse.FromString,
+                _registered_method=True)
+        self.ForgetFacts = channel.unary_unary(
+                '/remora.v1.MemoryService/ForgetFacts',
+                request_serializer=remora_dot_v1_dot_memory__service__pb2.ForgetFactsRequest.SerializeToString,
+                response_deserializer=remora_dot_v1_dot_memory__service__pb2.ForgetFactsResponse.FromString,
+                _registered_method=True)
+        self.SetStaticFacts = channel.unary_unary(
+                '/remora.v1.MemoryService/SetStaticFacts',
+                request_serializer=remora_dot_v1_dot_memory__service__pb2.SetStaticFactsRequest.SerializeToString,
+                response_deserializer=remora_dot_v1_dot_memory__service__pb2.SetStaticFactsResponse.FromString,
+                _registered_method=True)
+        self.GetStaticFacts = channel.unary_unary(
+                '/remora.v1.MemoryService/GetStaticFacts',
+                request_serializer=remora_dot_v1_dot_memory__service__pb2.GetStaticFactsRequest.SerializeToString,
+                response_deserializer=remora_dot_v1_dot_memory__service__pb2.GetStaticFactsResponse.FromString,
+                _registered_method=True)
 
 
 class MemoryServiceServicer:
@@ -274,6 +324,85 @@ class MemoryServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def AddFacts(self, request, context):
+        """Adds facts to what is known of a user, all or none. The same fact again is not added: it is said once more, and is surer;
+        the same message counts once. An exclusive fact ends the ones of its subject and predicate that hold when it begins
+        to; if one begins later, it ends then itself. Texts are embedded as those of memory items are.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ExtractFacts(self, request, context):
+        """Finds the facts of a user in a text, or in what the user said in a conversation, by patterns for first-person statements
+        in English, without a model, and adds them as AddFacts does. Nothing is found in questions, negations, quotations,
+        hypotheses, and in what is no user's own words: texts that begin as Remora's recalled messages and summaries do. NOT_FOUND,
+        CONVERSATION_NOT_FOUND if there is no such conversation.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def GetFact(self, request, context):
+        """Gets a fact as it is recorded now. NOT_FOUND, FACT_NOT_FOUND if the user has no such fact.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ListFacts(self, request, context):
+        """Lists the facts of a user by when they were recorded, the newest first. It needs as much memory as a search.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def SearchFacts(self, request, context):
+        """Finds the facts of a user that answer a text, among all that are acknowledged; best first. FAILED_PRECONDITION,
+        VECTORS_TOO_LARGE if the user's facts take more memory than the server's setting `vector_bytes` allows.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def CorrectFact(self, request, context):
+        """Replaces a fact by another one: what was wrong is no longer recorded. The new one holds since the old one did, unless
+        it says otherwise. NOT_FOUND, FACT_NOT_FOUND if the user has no such fact.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def RetractFacts(self, request, context):
+        """Ceases to record facts that never held. They are still there for who asks what was recorded before. Ids of no fact are
+        ignored.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ForgetFacts(self, request, context):
+        """Deletes facts with all that was ever recorded of them. Ids of no fact are ignored.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def SetStaticFacts(self, request, context):
+        """Sets the static facts of the tenant, which hold for all of its users, in place of those before. Without facts, there
+        are none.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def GetStaticFacts(self, request, context):
+        """Gets the static facts of the tenant.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_MemoryServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -356,6 +485,56 @@ def add_MemoryServiceServicer_to_server(servicer, server):
                     servicer.DiffContexts,
                     request_deserializer=remora_dot_v1_dot_memory__service__pb2.DiffContextsRequest.FromString,
                     response_serializer=remora_dot_v1_dot_memory__service__pb2.DiffContextsResponse.SerializeToString,
+            ),
+            'AddFacts': grpc.unary_unary_rpc_method_handler(
+                    servicer.AddFacts,
+                    request_deserializer=remora_dot_v1_dot_memory__service__pb2.AddFactsRequest.FromString,
+                    response_serializer=remora_dot_v1_dot_memory__service__pb2.AddFactsResponse.SerializeToString,
+            ),
+            'ExtractFacts': grpc.unary_unary_rpc_method_handler(
+                    servicer.ExtractFacts,
+                    request_deserializer=remora_dot_v1_dot_memory__service__pb2.ExtractFactsRequest.FromString,
+                    response_serializer=remora_dot_v1_dot_memory__service__pb2.ExtractFactsResponse.SerializeToString,
+            ),
+            'GetFact': grpc.unary_unary_rpc_method_handler(
+                    servicer.GetFact,
+                    request_deserializer=remora_dot_v1_dot_memory__service__pb2.GetFactRequest.FromString,
+                    response_serializer=remora_dot_v1_dot_memory__service__pb2.GetFactResponse.SerializeToString,
+            ),
+            'ListFacts': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListFacts,
+                    request_deserializer=remora_dot_v1_dot_memory__service__pb2.ListFactsRequest.FromString,
+                    response_serializer=remora_dot_v1_dot_memory__service__pb2.ListFactsResponse.SerializeToString,
+            ),
+            'SearchFacts': grpc.unary_unary_rpc_method_handler(
+                    servicer.SearchFacts,
+                    request_deserializer=remora_dot_v1_dot_memory__service__pb2.SearchFactsRequest.FromString,
+                    response_serializer=remora_dot_v1_dot_memory__service__pb2.SearchFactsResponse.SerializeToString,
+            ),
+            'CorrectFact': grpc.unary_unary_rpc_method_handler(
+                    servicer.CorrectFact,
+                    request_deserializer=remora_dot_v1_dot_memory__service__pb2.CorrectFactRequest.FromString,
+                    response_serializer=remora_dot_v1_dot_memory__service__pb2.CorrectFactResponse.SerializeToString,
+            ),
+            'RetractFacts': grpc.unary_unary_rpc_method_handler(
+                    servicer.RetractFacts,
+                    request_deserializer=remora_dot_v1_dot_memory__service__pb2.RetractFactsRequest.FromString,
+                    response_serializer=remora_dot_v1_dot_memory__service__pb2.RetractFactsResponse.SerializeToString,
+            ),
+            'ForgetFacts': grpc.unary_unary_rpc_method_handler(
+                    servicer.ForgetFacts,
+                    request_deserializer=remora_dot_v1_dot_memory__service__pb2.ForgetFactsRequest.FromString,
+                    response_serializer=remora_dot_v1_dot_memory__service__pb2.ForgetFactsResponse.SerializeToString,
+            ),
+            'SetStaticFacts': grpc.unary_unary_rpc_method_handler(
+                    servicer.SetStaticFacts,
+                    request_deserializer=remora_dot_v1_dot_memory__service__pb2.SetStaticFactsRequest.FromString,
+                    response_serializer=remora_dot_v1_dot_memory__service__pb2.SetStaticFactsResponse.SerializeToString,
+            ),
+            'GetStaticFacts': grpc.unary_unary_rpc_method_handler(
+                    servicer.GetStaticFacts,
+                    request_deserializer=remora_dot_v1_dot_memory__service__pb2.GetStaticFactsRequest.FromString,
+                    response_serializer=remora_dot_v1_dot_memory__service__pb2.GetStaticFactsResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -805,6 +984,276 @@ class MemoryService:
             '/remora.v1.MemoryService/DiffContexts',
             remora_dot_v1_dot_memory__service__pb2.DiffContextsRequest.SerializeToString,
             remora_dot_v1_dot_memory__service__pb2.DiffContextsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def AddFacts(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/remora.v1.MemoryService/AddFacts',
+            remora_dot_v1_dot_memory__service__pb2.AddFactsRequest.SerializeToString,
+            remora_dot_v1_dot_memory__service__pb2.AddFactsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ExtractFacts(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/remora.v1.MemoryService/ExtractFacts',
+            remora_dot_v1_dot_memory__service__pb2.ExtractFactsRequest.SerializeToString,
+            remora_dot_v1_dot_memory__service__pb2.ExtractFactsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def GetFact(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/remora.v1.MemoryService/GetFact',
+            remora_dot_v1_dot_memory__service__pb2.GetFactRequest.SerializeToString,
+            remora_dot_v1_dot_memory__service__pb2.GetFactResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListFacts(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/remora.v1.MemoryService/ListFacts',
+            remora_dot_v1_dot_memory__service__pb2.ListFactsRequest.SerializeToString,
+            remora_dot_v1_dot_memory__service__pb2.ListFactsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def SearchFacts(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/remora.v1.MemoryService/SearchFacts',
+            remora_dot_v1_dot_memory__service__pb2.SearchFactsRequest.SerializeToString,
+            remora_dot_v1_dot_memory__service__pb2.SearchFactsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def CorrectFact(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/remora.v1.MemoryService/CorrectFact',
+            remora_dot_v1_dot_memory__service__pb2.CorrectFactRequest.SerializeToString,
+            remora_dot_v1_dot_memory__service__pb2.CorrectFactResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def RetractFacts(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/remora.v1.MemoryService/RetractFacts',
+            remora_dot_v1_dot_memory__service__pb2.RetractFactsRequest.SerializeToString,
+            remora_dot_v1_dot_memory__service__pb2.RetractFactsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ForgetFacts(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/remora.v1.MemoryService/ForgetFacts',
+            remora_dot_v1_dot_memory__service__pb2.ForgetFactsRequest.SerializeToString,
+            remora_dot_v1_dot_memory__service__pb2.ForgetFactsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def SetStaticFacts(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/remora.v1.MemoryService/SetStaticFacts',
+            remora_dot_v1_dot_memory__service__pb2.SetStaticFactsRequest.SerializeToString,
+            remora_dot_v1_dot_memory__service__pb2.SetStaticFactsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def GetStaticFacts(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/remora.v1.MemoryService/GetStaticFacts',
+            remora_dot_v1_dot_memory__service__pb2.GetStaticFactsRequest.SerializeToString,
+            remora_dot_v1_dot_memory__service__pb2.GetStaticFactsResponse.FromString,
             options,
             channel_credentials,
             insecure,

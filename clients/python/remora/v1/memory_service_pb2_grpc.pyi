@@ -102,6 +102,41 @@ class MemoryServiceStub:
     """Compares the items of two receipts: what came in, what went out, what changed, and why. NOT_FOUND, RECEIPT_NOT_FOUND as
     GetReceipt.
     """
+    AddFacts: _grpc.UnaryUnaryMultiCallable[_memory_service_pb2.AddFactsRequest, _memory_service_pb2.AddFactsResponse]
+    """Adds facts to what is known of a user, all or none. The same fact again is not added: it is said once more, and is surer;
+    the same message counts once. An exclusive fact ends the ones of its subject and predicate that hold when it begins
+    to; if one begins later, it ends then itself. Texts are embedded as those of memory items are.
+    """
+    ExtractFacts: _grpc.UnaryUnaryMultiCallable[_memory_service_pb2.ExtractFactsRequest, _memory_service_pb2.ExtractFactsResponse]
+    """Finds the facts of a user in a text, or in what the user said in a conversation, by patterns for first-person statements
+    in English, without a model, and adds them as AddFacts does. Nothing is found in questions, negations, quotations,
+    hypotheses, and in what is no user's own words: texts that begin as Remora's recalled messages and summaries do. NOT_FOUND,
+    CONVERSATION_NOT_FOUND if there is no such conversation.
+    """
+    GetFact: _grpc.UnaryUnaryMultiCallable[_memory_service_pb2.GetFactRequest, _memory_service_pb2.GetFactResponse]
+    """Gets a fact as it is recorded now. NOT_FOUND, FACT_NOT_FOUND if the user has no such fact."""
+    ListFacts: _grpc.UnaryUnaryMultiCallable[_memory_service_pb2.ListFactsRequest, _memory_service_pb2.ListFactsResponse]
+    """Lists the facts of a user by when they were recorded, the newest first. It needs as much memory as a search."""
+    SearchFacts: _grpc.UnaryUnaryMultiCallable[_memory_service_pb2.SearchFactsRequest, _memory_service_pb2.SearchFactsResponse]
+    """Finds the facts of a user that answer a text, among all that are acknowledged; best first. FAILED_PRECONDITION,
+    VECTORS_TOO_LARGE if the user's facts take more memory than the server's setting `vector_bytes` allows.
+    """
+    CorrectFact: _grpc.UnaryUnaryMultiCallable[_memory_service_pb2.CorrectFactRequest, _memory_service_pb2.CorrectFactResponse]
+    """Replaces a fact by another one: what was wrong is no longer recorded. The new one holds since the old one did, unless
+    it says otherwise. NOT_FOUND, FACT_NOT_FOUND if the user has no such fact.
+    """
+    RetractFacts: _grpc.UnaryUnaryMultiCallable[_memory_service_pb2.RetractFactsRequest, _memory_service_pb2.RetractFactsResponse]
+    """Ceases to record facts that never held. They are still there for who asks what was recorded before. Ids of no fact are
+    ignored.
+    """
+    ForgetFacts: _grpc.UnaryUnaryMultiCallable[_memory_service_pb2.ForgetFactsRequest, _memory_service_pb2.ForgetFactsResponse]
+    """Deletes facts with all that was ever recorded of them. Ids of no fact are ignored."""
+    SetStaticFacts: _grpc.UnaryUnaryMultiCallable[_memory_service_pb2.SetStaticFactsRequest, _memory_service_pb2.SetStaticFactsResponse]
+    """Sets the static facts of the tenant, which hold for all of its users, in place of those before. Without facts, there
+    are none.
+    """
+    GetStaticFacts: _grpc.UnaryUnaryMultiCallable[_memory_service_pb2.GetStaticFactsRequest, _memory_service_pb2.GetStaticFactsResponse]
+    """Gets the static facts of the tenant."""
 
 @_typing.type_check_only
 class MemoryServiceAsyncStub(MemoryServiceStub):
@@ -177,6 +212,41 @@ class MemoryServiceAsyncStub(MemoryServiceStub):
     """Compares the items of two receipts: what came in, what went out, what changed, and why. NOT_FOUND, RECEIPT_NOT_FOUND as
     GetReceipt.
     """
+    AddFacts: _aio.UnaryUnaryMultiCallable[_memory_service_pb2.AddFactsRequest, _memory_service_pb2.AddFactsResponse]  # type: ignore[assignment]
+    """Adds facts to what is known of a user, all or none. The same fact again is not added: it is said once more, and is surer;
+    the same message counts once. An exclusive fact ends the ones of its subject and predicate that hold when it begins
+    to; if one begins later, it ends then itself. Texts are embedded as those of memory items are.
+    """
+    ExtractFacts: _aio.UnaryUnaryMultiCallable[_memory_service_pb2.ExtractFactsRequest, _memory_service_pb2.ExtractFactsResponse]  # type: ignore[assignment]
+    """Finds the facts of a user in a text, or in what the user said in a conversation, by patterns for first-person statements
+    in English, without a model, and adds them as AddFacts does. Nothing is found in questions, negations, quotations,
+    hypotheses, and in what is no user's own words: texts that begin as Remora's recalled messages and summaries do. NOT_FOUND,
+    CONVERSATION_NOT_FOUND if there is no such conversation.
+    """
+    GetFact: _aio.UnaryUnaryMultiCallable[_memory_service_pb2.GetFactRequest, _memory_service_pb2.GetFactResponse]  # type: ignore[assignment]
+    """Gets a fact as it is recorded now. NOT_FOUND, FACT_NOT_FOUND if the user has no such fact."""
+    ListFacts: _aio.UnaryUnaryMultiCallable[_memory_service_pb2.ListFactsRequest, _memory_service_pb2.ListFactsResponse]  # type: ignore[assignment]
+    """Lists the facts of a user by when they were recorded, the newest first. It needs as much memory as a search."""
+    SearchFacts: _aio.UnaryUnaryMultiCallable[_memory_service_pb2.SearchFactsRequest, _memory_service_pb2.SearchFactsResponse]  # type: ignore[assignment]
+    """Finds the facts of a user that answer a text, among all that are acknowledged; best first. FAILED_PRECONDITION,
+    VECTORS_TOO_LARGE if the user's facts take more memory than the server's setting `vector_bytes` allows.
+    """
+    CorrectFact: _aio.UnaryUnaryMultiCallable[_memory_service_pb2.CorrectFactRequest, _memory_service_pb2.CorrectFactResponse]  # type: ignore[assignment]
+    """Replaces a fact by another one: what was wrong is no longer recorded. The new one holds since the old one did, unless
+    it says otherwise. NOT_FOUND, FACT_NOT_FOUND if the user has no such fact.
+    """
+    RetractFacts: _aio.UnaryUnaryMultiCallable[_memory_service_pb2.RetractFactsRequest, _memory_service_pb2.RetractFactsResponse]  # type: ignore[assignment]
+    """Ceases to record facts that never held. They are still there for who asks what was recorded before. Ids of no fact are
+    ignored.
+    """
+    ForgetFacts: _aio.UnaryUnaryMultiCallable[_memory_service_pb2.ForgetFactsRequest, _memory_service_pb2.ForgetFactsResponse]  # type: ignore[assignment]
+    """Deletes facts with all that was ever recorded of them. Ids of no fact are ignored."""
+    SetStaticFacts: _aio.UnaryUnaryMultiCallable[_memory_service_pb2.SetStaticFactsRequest, _memory_service_pb2.SetStaticFactsResponse]  # type: ignore[assignment]
+    """Sets the static facts of the tenant, which hold for all of its users, in place of those before. Without facts, there
+    are none.
+    """
+    GetStaticFacts: _aio.UnaryUnaryMultiCallable[_memory_service_pb2.GetStaticFactsRequest, _memory_service_pb2.GetStaticFactsResponse]  # type: ignore[assignment]
+    """Gets the static facts of the tenant."""
 
 class MemoryServiceServicer(metaclass=_abc_1.ABCMeta):
     """Searches messages, assembles the context for the next call of a model, and keeps working memories and memory items.
@@ -345,5 +415,100 @@ class MemoryServiceServicer(metaclass=_abc_1.ABCMeta):
         """Compares the items of two receipts: what came in, what went out, what changed, and why. NOT_FOUND, RECEIPT_NOT_FOUND as
         GetReceipt.
         """
+
+    @_abc_1.abstractmethod
+    def AddFacts(
+        self,
+        request: _memory_service_pb2.AddFactsRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_memory_service_pb2.AddFactsResponse, _abc.Awaitable[_memory_service_pb2.AddFactsResponse]]:
+        """Adds facts to what is known of a user, all or none. The same fact again is not added: it is said once more, and is surer;
+        the same message counts once. An exclusive fact ends the ones of its subject and predicate that hold when it begins
+        to; if one begins later, it ends then itself. Texts are embedded as those of memory items are.
+        """
+
+    @_abc_1.abstractmethod
+    def ExtractFacts(
+        self,
+        request: _memory_service_pb2.ExtractFactsRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_memory_service_pb2.ExtractFactsResponse, _abc.Awaitable[_memory_service_pb2.ExtractFactsResponse]]:
+        """Finds the facts of a user in a text, or in what the user said in a conversation, by patterns for first-person statements
+        in English, without a model, and adds them as AddFacts does. Nothing is found in questions, negations, quotations,
+        hypotheses, and in what is no user's own words: texts that begin as Remora's recalled messages and summaries do. NOT_FOUND,
+        CONVERSATION_NOT_FOUND if there is no such conversation.
+        """
+
+    @_abc_1.abstractmethod
+    def GetFact(
+        self,
+        request: _memory_service_pb2.GetFactRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_memory_service_pb2.GetFactResponse, _abc.Awaitable[_memory_service_pb2.GetFactResponse]]:
+        """Gets a fact as it is recorded now. NOT_FOUND, FACT_NOT_FOUND if the user has no such fact."""
+
+    @_abc_1.abstractmethod
+    def ListFacts(
+        self,
+        request: _memory_service_pb2.ListFactsRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_memory_service_pb2.ListFactsResponse, _abc.Awaitable[_memory_service_pb2.ListFactsResponse]]:
+        """Lists the facts of a user by when they were recorded, the newest first. It needs as much memory as a search."""
+
+    @_abc_1.abstractmethod
+    def SearchFacts(
+        self,
+        request: _memory_service_pb2.SearchFactsRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_memory_service_pb2.SearchFactsResponse, _abc.Awaitable[_memory_service_pb2.SearchFactsResponse]]:
+        """Finds the facts of a user that answer a text, among all that are acknowledged; best first. FAILED_PRECONDITION,
+        VECTORS_TOO_LARGE if the user's facts take more memory than the server's setting `vector_bytes` allows.
+        """
+
+    @_abc_1.abstractmethod
+    def CorrectFact(
+        self,
+        request: _memory_service_pb2.CorrectFactRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_memory_service_pb2.CorrectFactResponse, _abc.Awaitable[_memory_service_pb2.CorrectFactResponse]]:
+        """Replaces a fact by another one: what was wrong is no longer recorded. The new one holds since the old one did, unless
+        it says otherwise. NOT_FOUND, FACT_NOT_FOUND if the user has no such fact.
+        """
+
+    @_abc_1.abstractmethod
+    def RetractFacts(
+        self,
+        request: _memory_service_pb2.RetractFactsRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_memory_service_pb2.RetractFactsResponse, _abc.Awaitable[_memory_service_pb2.RetractFactsResponse]]:
+        """Ceases to record facts that never held. They are still there for who asks what was recorded before. Ids of no fact are
+        ignored.
+        """
+
+    @_abc_1.abstractmethod
+    def ForgetFacts(
+        self,
+        request: _memory_service_pb2.ForgetFactsRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_memory_service_pb2.ForgetFactsResponse, _abc.Awaitable[_memory_service_pb2.ForgetFactsResponse]]:
+        """Deletes facts with all that was ever recorded of them. Ids of no fact are ignored."""
+
+    @_abc_1.abstractmethod
+    def SetStaticFacts(
+        self,
+        request: _memory_service_pb2.SetStaticFactsRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_memory_service_pb2.SetStaticFactsResponse, _abc.Awaitable[_memory_service_pb2.SetStaticFactsResponse]]:
+        """Sets the static facts of the tenant, which hold for all of its users, in place of those before. Without facts, there
+        are none.
+        """
+
+    @_abc_1.abstractmethod
+    def GetStaticFacts(
+        self,
+        request: _memory_service_pb2.GetStaticFactsRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_memory_service_pb2.GetStaticFactsResponse, _abc.Awaitable[_memory_service_pb2.GetStaticFactsResponse]]:
+        """Gets the static facts of the tenant."""
 
 def add_MemoryServiceServicer_to_server(servicer: MemoryServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

@@ -11,6 +11,7 @@ from google.protobuf.internal import containers as _containers
 from remora.v1 import calls_pb2 as _calls_pb2
 from remora.v1 import checkpoint_pb2 as _checkpoint_pb2
 from remora.v1 import conversation_pb2 as _conversation_pb2
+from remora.v1 import fact_pb2 as _fact_pb2
 from remora.v1 import history_entry_pb2 as _history_entry_pb2
 from remora.v1 import log_record_pb2 as _log_record_pb2
 from remora.v1 import memory_item_pb2 as _memory_item_pb2
@@ -194,6 +195,8 @@ class Record(_message.Message):
     CHECKPOINT_WRITE_FIELD_NUMBER: _builtins.int
     CHECKPOINT_PART_FIELD_NUMBER: _builtins.int
     CONVERSATION_SUMMARY_FIELD_NUMBER: _builtins.int
+    FACT_FIELD_NUMBER: _builtins.int
+    STATIC_FACTS_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def conversation(self) -> Global___ConversationRecord:
         """A conversation without its contents."""
@@ -286,6 +289,16 @@ class Record(_message.Message):
         `window_revision` is ignored in an import.
         """
 
+    @_builtins.property
+    def fact(self) -> _fact_pb2.Fact:
+        """A fact of a user, or what was recorded of it before. Required of it are `id`, `user_id`, `subject`, `predicate`,
+        `object`, `valid_from` and `record_time`. `indexed` is ignored in an import.
+        """
+
+    @_builtins.property
+    def static_facts(self) -> _fact_pb2.StaticFacts:
+        """The static facts of the tenant. `update_time` is required."""
+
     def __init__(
         self,
         *,
@@ -309,12 +322,14 @@ class Record(_message.Message):
         checkpoint_write: _checkpoint_pb2.CheckpointWrite | None = ...,
         checkpoint_part: _checkpoint_pb2.CheckpointPart | None = ...,
         conversation_summary: _short_term_pb2.ConversationSummary | None = ...,
+        fact: _fact_pb2.Fact | None = ...,
+        static_facts: _fact_pb2.StaticFacts | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["channel_blob", b"channel_blob", "checkpoint", b"checkpoint", "checkpoint_part", b"checkpoint_part", "checkpoint_write", b"checkpoint_write", "conversation", b"conversation", "conversation_summary", b"conversation_summary", "entry_step", b"entry_step", "history_entry", b"history_entry", "kind", b"kind", "log_record", b"log_record", "memory_item", b"memory_item", "message", b"message", "span", b"span", "step", b"step", "store_item", b"store_item", "timeline_event", b"timeline_event", "vector", b"vector", "vector_collection", b"vector_collection", "workflow_run", b"workflow_run", "workflow_step", b"workflow_step", "working_memory", b"working_memory"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["channel_blob", b"channel_blob", "checkpoint", b"checkpoint", "checkpoint_part", b"checkpoint_part", "checkpoint_write", b"checkpoint_write", "conversation", b"conversation", "conversation_summary", b"conversation_summary", "entry_step", b"entry_step", "fact", b"fact", "history_entry", b"history_entry", "kind", b"kind", "log_record", b"log_record", "memory_item", b"memory_item", "message", b"message", "span", b"span", "static_facts", b"static_facts", "step", b"step", "store_item", b"store_item", "timeline_event", b"timeline_event", "vector", b"vector", "vector_collection", b"vector_collection", "workflow_run", b"workflow_run", "workflow_step", b"workflow_step", "working_memory", b"working_memory"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["channel_blob", b"channel_blob", "checkpoint", b"checkpoint", "checkpoint_part", b"checkpoint_part", "checkpoint_write", b"checkpoint_write", "conversation", b"conversation", "conversation_summary", b"conversation_summary", "entry_step", b"entry_step", "history_entry", b"history_entry", "kind", b"kind", "log_record", b"log_record", "memory_item", b"memory_item", "message", b"message", "span", b"span", "step", b"step", "store_item", b"store_item", "timeline_event", b"timeline_event", "vector", b"vector", "vector_collection", b"vector_collection", "workflow_run", b"workflow_run", "workflow_step", b"workflow_step", "working_memory", b"working_memory"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["channel_blob", b"channel_blob", "checkpoint", b"checkpoint", "checkpoint_part", b"checkpoint_part", "checkpoint_write", b"checkpoint_write", "conversation", b"conversation", "conversation_summary", b"conversation_summary", "entry_step", b"entry_step", "fact", b"fact", "history_entry", b"history_entry", "kind", b"kind", "log_record", b"log_record", "memory_item", b"memory_item", "message", b"message", "span", b"span", "static_facts", b"static_facts", "step", b"step", "store_item", b"store_item", "timeline_event", b"timeline_event", "vector", b"vector", "vector_collection", b"vector_collection", "workflow_run", b"workflow_run", "workflow_step", b"workflow_step", "working_memory", b"working_memory"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_kind: _TypeAlias = _typing.Literal["conversation", "message", "step", "working_memory", "workflow_run", "workflow_step", "timeline_event", "history_entry", "entry_step", "vector_collection", "vector", "span", "log_record", "store_item", "memory_item", "checkpoint", "channel_blob", "checkpoint_write", "checkpoint_part", "conversation_summary"]  # noqa: Y015
+    _WhichOneofReturnType_kind: _TypeAlias = _typing.Literal["conversation", "message", "step", "working_memory", "workflow_run", "workflow_step", "timeline_event", "history_entry", "entry_step", "vector_collection", "vector", "span", "log_record", "store_item", "memory_item", "checkpoint", "channel_blob", "checkpoint_write", "checkpoint_part", "conversation_summary", "fact", "static_facts"]  # noqa: Y015
     _WhichOneofArgType_kind: _TypeAlias = _typing.Literal["kind", b"kind"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_kind) -> _WhichOneofReturnType_kind | None: ...
 

@@ -23,6 +23,7 @@ from remora.v1 import store_service_pb2 as store
 from remora.v1 import text_service_pb2 as text
 from remora.v1 import vector_service_pb2 as vectors
 from remora.v1 import workflow_service_pb2 as workflows
+from remora.v1.fact_pb2 import FactTimes
 from remora.v1.filter_pb2 import Condition, Filter, Filters, Operator
 from remora.v1.log_record_pb2 import LogRecord
 from remora.v1.memory_item_pb2 import MemoryItem, MemoryItemFilter
@@ -53,6 +54,7 @@ _Update: TypeAlias = (
 )
 _WRITTEN = ("id", "user_id", "create_time", "update_time")
 _OF_RUN, _OF_STEP = ("workflow_id", "status"), ("run_id", "status")
+_OF_FACT = ("subject", "predicate", "object")
 
 REQUIRED_WITHIN: Mapping[str, Sequence[str]] = {
     "remora.v1.UpdateConversationRequest.conversation": ("id",),
@@ -77,6 +79,10 @@ REQUIRED_WITHIN: Mapping[str, Sequence[str]] = {
     "remora.v1.Record.vector": ("collection_id", "values", "update_time"),
     "remora.v1.UpsertVectorsRequest.vectors": ("values",),
     "remora.v1.Record.memory_item": _WRITTEN,
+    "remora.v1.Record.fact": ("id", "user_id", *_OF_FACT, "valid_from", "record_time"),
+    "remora.v1.Record.static_facts": ("update_time",),
+    "remora.v1.AddFactsRequest.facts": _OF_FACT,
+    "remora.v1.CorrectFactRequest.fact": _OF_FACT,
     "remora.v1.SaveWorkflowRunRequest.run": _OF_RUN,
     "remora.v1.SaveWorkflowStepsRequest.steps": _OF_STEP,
 }
@@ -397,6 +403,24 @@ def _user_with_filter(request: memory.DeleteMemoryItemsRequest) -> None:
         raise Violation("is required where items are deleted by a filter", "user_id")
 
 
+def _one_valid_time(times: FactTimes) -> None:
+    if times.at_any_time and times.HasField("valid_at"):
+        raise Violation("must be unset where at_any_time is set", "valid_at")
+
+
+MAX_STATIC_BYTES = 1 << 20
+
+
+def _static_facts(request: memory.SetStaticFactsRequest) -> None:
+    if sum(len(fact.content.encode()) for fact in request.facts) > MAX_STATIC_BYTES:
+        raise Violation("must have at most 1 MiB of contents together", "facts")
+    seen = set[str]()
+    for number, fact in enumerate(request.facts):
+        if fact.id in seen:
+            raise Violation("is the id of another of these facts, too", f"facts[{number}].id")
+        seen |= {fact.id} - {""}
+
+
 def _schema_of_json(request: memory.EditWorkingMemoryRequest) -> None:
     if request.json_schema and request.format == WORKING_MEMORY_FORMAT_MARKDOWN:
         raise Violation("must be empty where the format is Markdown", "json_schema")
@@ -418,6 +442,8 @@ TOGETHER: Mapping[str, Rule] = {
     "remora.v1.MemoryItem": _memory_item,
     "remora.v1.MemoryItemFilter": _filter_of_memory_items,
     "remora.v1.DeleteMemoryItemsRequest": _user_with_filter,
+    "remora.v1.FactTimes": _one_valid_time,
+    "remora.v1.SetStaticFactsRequest": _static_facts,
     "remora.v1.EditWorkingMemoryRequest": _schema_of_json,
     "remora.v1.SearchOptions": _of_profile,
     "remora.v1.SearchMessagesRequest": _vectors_by_vector,

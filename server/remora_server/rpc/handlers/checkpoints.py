@@ -110,7 +110,7 @@ class CheckpointHandlers(Struct, frozen=True):
         size, after = decode.page_size(request.page_size), self.page_tokens.position(call, request, str)
         query = ThreadQuery(
             user_id=request.user_id,
-            updated_before=decode.optional_micros(request, "updated_before"),
+            updated_before=wire.optional_micros(request, "updated_before"),
             after=after or "",
             limit=size + 1,
         )

@@ -14,6 +14,9 @@ from msgspec.structs import replace
 
 from remora.v1.checkpoint_pb2 import Version
 from remora.v1.conversation_pb2 import Conversation
+from remora.v1.fact_pb2 import Fact
+from remora.v1.fact_pb2 import FactSource as FactSourceMessage
+from remora.v1.fact_pb2 import FactTimes as FactTimesMessage
 from remora.v1.filter_pb2 import Condition, Filter, Operator
 from remora.v1.history_entry_pb2 import EntryStep
 from remora.v1.memory_item_pb2 import MemoryItem
@@ -30,6 +33,7 @@ from remora_server.domain import filters, memory_items
 from remora_server.domain.checkpoints import stored_version
 from remora_server.domain.conversations import ConversationDraft
 from remora_server.domain.costs import ToolCall
+from remora_server.domain.facts import FactDraft, FactSource, FactTimes
 from remora_server.domain.images import Image
 from remora_server.domain.messages import MessageDraft, MessageEmbedding
 from remora_server.domain.search import QueryVector
@@ -75,11 +79,6 @@ def new_conversation(
     if draft.short_term is not None or given.without_short_term:
         return draft
     return replace(draft, short_term=default_policy)
-
-
-def optional_micros(message: AnyMessage, name: str) -> int | None:
-    """The time in a field, None where it is not set."""
-    return wire.micros(getattr(message, name)) if message.HasField(name) else None
 
 
 def optional_sequence(message: AnyMessage, name: str) -> int | None:
@@ -160,6 +159,40 @@ def imported_item(given: MemoryItem) -> bytes:
     return encoded_record(given)
 
 
+def fact(given: Fact, source: FactSource | None) -> FactDraft:
+    """A fact of a write, and the message in which it was said."""
+    return FactDraft(
+        subject=given.subject,
+        predicate=given.predicate,
+        object=given.object,
+        text=given.text,
+        confidence=given.confidence or 1.0,
+        valid_from=wire.optional_micros(given, "valid_from"),
+        valid_to=wire.optional_micros(given, "valid_to"),
+        exclusive=given.exclusive,
+        extractor=given.extractor,
+        source=source,
+    )
+
+
+def fact_source(given: FactSourceMessage) -> FactSource:
+    """The message in which facts were said."""
+    return FactSource(given.conversation_id, given.message_id, wire.optional_micros(given, "sent_time"))
+
+
+def fact_times(given: FactTimesMessage) -> FactTimes:
+    """As of when facts are meant."""
+    return FactTimes(
+        wire.optional_micros(given, "valid_at"), wire.optional_micros(given, "recorded_at"), given.at_any_time
+    )
+
+
+def imported_fact(given: Fact) -> bytes:
+    """A fact of an import in wire form, without what the server makes of it anew."""
+    given.ClearField("indexed")
+    return encoded_record(given)
+
+
 def part(given: WorkflowStep | TimelineEvent) -> PartDraft:
     """A part of a run of a write."""
     return PartDraft(PartName(given.id, given.run_id), encoded_record(given))
@@ -205,7 +238,7 @@ def step(given: Step) -> StepDraft:
 
 def between(message: AnyMessage, name: str) -> Between:
     """The times between the bounds that begin with a name: `sent_after` and `sent_before`."""
-    return Between(optional_micros(message, f"{name}_after"), optional_micros(message, f"{name}_before"))
+    return Between(wire.optional_micros(message, f"{name}_after"), wire.optional_micros(message, f"{name}_before"))
 
 
 def attribute_filter(given: Filter) -> filters.Filter:

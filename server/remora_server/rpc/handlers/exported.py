@@ -17,6 +17,8 @@ OF_NONE = frozenset(
         "log_record",
         "store_item",
         "memory_item",
+        "fact",
+        "static_facts",
     }
 )
 """Records that belong to no conversation, though they may name one."""

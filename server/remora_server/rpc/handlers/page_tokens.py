@@ -24,7 +24,12 @@ from remora.v1.history_service_pb2 import (
     ListTimelineEventsRequest,
     ListTracesRequest,
 )
-from remora.v1.memory_service_pb2 import ListMemoryItemsRequest, ListReceiptsRequest, SearchMessagesRequest
+from remora.v1.memory_service_pb2 import (
+    ListFactsRequest,
+    ListMemoryItemsRequest,
+    ListReceiptsRequest,
+    SearchMessagesRequest,
+)
 from remora.v1.store_service_pb2 import ListNamespacesRequest
 from remora.v1.transfer_service_pb2 import ExportRecordsRequest
 from remora.v1.vector_service_pb2 import ListCollectionsRequest
@@ -43,6 +48,7 @@ ListRequest: TypeAlias = (
     | ListLogRecordsRequest
     | ListSpansRequest
     | ListTracesRequest
+    | ListFactsRequest
     | ListMemoryItemsRequest
     | ListReceiptsRequest
     | ListMessagesRequest

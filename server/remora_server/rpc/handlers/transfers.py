@@ -59,6 +59,7 @@ _ENCODE: Mapping[str, Callable[[Any], bytes]] = {
     "span": decode.exact_record,
     "log_record": decode.exact_record,
     "memory_item": decode.imported_item,
+    "fact": decode.imported_fact,
 }
 """How records of some kinds are taken that have fields of the server's, or times that are exact."""
 
@@ -94,7 +95,7 @@ def _conversation(field: str, given: pb.ConversationRecord) -> ImportedConversat
         field=field,
         draft=wire.conversation_draft(own, own.id, own.user_id),
         last_sequence=own.last_sequence,
-        last_time=decode.optional_micros(given, "last_append_time") or 0,
+        last_time=wire.optional_micros(given, "last_append_time") or 0,
         create_time=wire.micros(own.create_time),
         update_time=wire.micros(own.update_time),
     )

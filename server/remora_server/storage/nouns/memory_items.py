@@ -13,15 +13,15 @@ from remora_server.domain.conversations import AttributeValue
 from remora_server.domain.errors import MemoryItemNotFound
 from remora_server.domain.filters import AllOf, AnyOf, Condition, Filter, Negated, Operator
 from remora_server.domain.memory_items import ItemDraft, ItemFilter, ItemHit, ItemPage, ItemQuery, RankedItems
-from remora_server.domain.replies import REPLY_BYTES, fitting
 from remora_server.domain.workflows import PartPosition
 from remora_server.storage.commit.commands import Planned
 from remora_server.storage.nouns.context import StoreContext
-from remora_server.storage.nouns.run_parts import answered, position_of, stored_position
+from remora_server.storage.nouns.newest_first import NewestFirst
+from remora_server.storage.nouns.run_parts import answered
 from remora_server.storage.nouns.vector_index import VectorIndex
-from remora_server.storage.records.reader import Partition, PartitionQuery, Record, RecordPage
+from remora_server.storage.records.reader import Partition, Record
 from remora_server.storage.records.records import Put, Remove, RemovePartitions
-from remora_server.storage.schema.kinds import BY_ITEM_CREATE_TIME, MEMORY_ITEMS, Position
+from remora_server.storage.schema.kinds import BY_ITEM_CREATE_TIME, MEMORY_ITEMS
 
 _EXPIRES, _MODEL, _SAYS = "expires", "model", "says"
 """Keys of what filters see besides metadata. Those of paths begin with a bracket."""
@@ -91,26 +91,7 @@ class MemoryItems:
         self._commits.begin(read)
         place = _place(user_id)
         keys = set(self._index.keys(read, place, user_id, self._passing(passing))) if passing else None
-        found: list[Record] = []
-        revisions = []
-        for page in self._pages(read, place, stored_position(after), limit + 1):
-            found += [record for record in reversed(page.records) if keys is None or record.key in keys]
-            revisions.append(page.revision)
-            if len(found) > limit or sum(map(_size, found)) > REPLY_BYTES:
-                break
-        kept = fitting(found[:limit], _size)
-        last = kept[-1].position(MEMORY_ITEMS, BY_ITEM_CREATE_TIME) if len(kept) < len(found) else None
-        return ItemPage(tuple(record.body for record in kept), position_of(last), revisions[0])
-
-    def _pages(self, read: Read, place: Partition, before: Position | None, limit: int) -> Iterator[RecordPage]:
-        """A user's items in pages, the newest page first; each ascends."""
-        more = True
-        while more:
-            query = PartitionQuery(order=BY_ITEM_CREATE_TIME, newest=True, before=before, limit=limit)
-            page = self._records.page(read, place, query)
-            yield page
-            more = page.more
-            before = page.records[0].position(MEMORY_ITEMS, BY_ITEM_CREATE_TIME) if page.records else before
+        return NewestFirst(self._records, place, BY_ITEM_CREATE_TIME).page(read, keys, after, limit)
 
     def delete(self, write: Write, user_id: str, ids: Sequence[str]) -> Outcome:
         keys = [MEMORY_ITEMS.encode_key(one) for one in dict.fromkeys(ids)]
@@ -188,10 +169,6 @@ def _tag(tag: str) -> str:
 
 def _place(user_id: str) -> Partition:
     return Partition(MEMORY_ITEMS, 0, MEMORY_ITEMS.encode_partition(user_id))
-
-
-def _size(record: Record) -> int:
-    return len(record.body)
 
 
 def _create_time(record: Record) -> int:

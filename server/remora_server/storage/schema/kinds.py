@@ -14,6 +14,7 @@ from msgspec import Struct
 
 from remora.v1 import (
     checkpoint_pb2,
+    fact_pb2,
     history_entry_pb2,
     log_record_pb2,
     memory_item_pb2,
@@ -610,6 +611,30 @@ CONVERSATION_SUMMARIES = Kind(
 """What stands before windows for the messages that have left them."""
 
 
+FACTS = Kind(
+    number=25,
+    name="facts",
+    message=fact_pb2.Fact,
+    partition=["user_id"],
+    key=["id", "version"],
+    columns=["record_time", Derived("fact_version", "int64", lambda fact: fact.version)],
+    orders=[["record_time"]],
+    user="user_id",
+    transfer="fact",
+    is_searched=True,
+)
+"""Facts as they are recorded now (version 0), and as they were until a time, which is then the version."""
+BY_RECORD_TIME = 1
+"""The order of a user's facts by their record time, then in the order of writing."""
+STATIC_FACTS = Kind(
+    number=26,
+    name="static_facts",
+    message=fact_pb2.StaticFacts,
+    transfer="static_facts",
+)
+"""The one list of a tenant."""
+
+
 def parts_of(kind: Kind) -> Kind:
     """The kind that the parts of a kind's long bodies are of."""
     return CONVERSATION_BODY_PARTS if kind.of_conversation else BODY_PARTS
@@ -668,6 +693,8 @@ KINDS = Kinds(
     CHECKPOINT_PARTS,
     RECEIPTS,
     RECEIPT_CONTENTS,
+    FACTS,
+    STATIC_FACTS,
 )
 
 

@@ -27,6 +27,7 @@ class StoredMessageReader:
             token_count=stored.token_count,
             images=wire.images(stored),
             uncounted=wire.uncounted(stored),
+            id=stored.id,
         )
 
     def system(self, text: str, token_count: int) -> ContextMessage:

@@ -9,6 +9,7 @@ from google.protobuf.message import Message
 from msgspec import Struct
 
 from remora.v1 import message_pb2
+from remora.v1.fact_pb2 import Fact
 from remora.v1.memory_item_pb2 import MemoryItem
 from remora.v1.short_term_pb2 import ConversationSummary
 from remora.v1.vector_pb2 import Vector, VectorCollection
@@ -27,6 +28,7 @@ from remora_server.domain.transfers import (
 from remora_server.storage.commit import changes
 from remora_server.storage.commit.commands import Planned
 from remora_server.storage.nouns.context import StoreContext
+from remora_server.storage.nouns.facts import index_fact
 from remora_server.storage.nouns.loading import AcceptedConversation, NewConversation
 from remora_server.storage.nouns.memory_items import index_item
 from remora_server.storage.nouns.messages import CountTokens, OnPuts
@@ -106,6 +108,8 @@ class Imports:
         message = named[0].message.FromString(record.body)
         if isinstance(message, MemoryItem):
             index_item(message)
+        if isinstance(message, Fact):
+            index_fact(message)
         kind = named[0] if len(named) == 1 else next(kind for kind in named if kind.is_of(message))
         return _Draft(record.field, kind, message)
 

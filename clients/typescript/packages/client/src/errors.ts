@@ -260,6 +260,9 @@ export class CollectionNotFoundError extends NotFoundError {}
 /** The user has no such memory item. */
 export class MemoryItemNotFoundError extends NotFoundError {}
 
+/** The user has no such fact. */
+export class FactNotFoundError extends NotFoundError {}
+
 /** The id of a collection is taken. */
 export class CollectionExistsError extends AlreadyExistsError {}
 
@@ -352,6 +355,7 @@ export const CLASS_OF_REASON: Readonly<Record<string, ErrorClass>> = {
   DEADLINE_EXCEEDED: DeadlineExceededError,
   DIMENSION_MISMATCH: DimensionMismatchError,
   ENTRY_STEP_NOT_FOUND: EntryStepNotFoundError,
+  FACT_NOT_FOUND: FactNotFoundError,
   HISTORY_ENTRY_EXISTS: HistoryEntryExistsError,
   HISTORY_ENTRY_NOT_FOUND: HistoryEntryNotFoundError,
   INTERNAL: InternalError,

@@ -4,6 +4,7 @@ export * from "./remora/v1/checkpoint_pb.js";
 export * from "./remora/v1/checkpoint_service_pb.js";
 export * from "./remora/v1/conversation_pb.js";
 export * from "./remora/v1/conversation_service_pb.js";
+export * from "./remora/v1/fact_pb.js";
 export * from "./remora/v1/filter_pb.js";
 export * from "./remora/v1/history_entry_pb.js";
 export * from "./remora/v1/history_service_pb.js";

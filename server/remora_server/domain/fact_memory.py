@@ -1,0 +1,121 @@
+"""Adding facts, also those that are found in what a user says, and finding them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from remora_server.domain.calls import Outcome, Read, Write
+from remora_server.domain.context_messages import USER, MessageReader
+from remora_server.domain.embedded import question, vectors
+from remora_server.domain.fact_patterns import facts_in
+from remora_server.domain.facts import FactDraft, FactQuery, FactSource, FactStore
+from remora_server.domain.memory_items import FoundItems
+from remora_server.domain.messages import MessagePage, MessageQuery
+from remora_server.domain.models import PerTenant
+from remora_server.domain.renderings import EARLIER
+from remora_server.domain.search import Embedder, IndexState
+from remora_server.domain.summary_prompts import PREFIX as SUMMARY_PREFIX
+
+PATTERNS = "patterns"
+"""The extractor of what patterns find."""
+MESSAGES_AT_ONCE = 1_000
+MOST_FOUND = 1_000
+"""Facts of one call."""
+
+
+class MessageSource(Protocol):
+    """What extraction asks of messages: see `domain.messages.MessageStore`."""
+
+    def list(self, read: Read, query: MessageQuery) -> MessagePage: ...
+
+
+class Extracted(Struct, frozen=True):
+    """What was found, in the order of saying; the last message that was read, and whether others are behind it."""
+
+    drafts: tuple[FactDraft, ...]
+    revision: int = 0
+    through_sequence: int = 0
+    more: bool = False
+
+
+class FactMemory:
+    """Adds and finds facts: it makes the vectors of what they say, by the model of the tenant."""
+
+    def __init__(
+        self,
+        facts: FactStore,
+        messages: MessageSource,
+        reader: MessageReader,
+        embedders: PerTenant[Embedder | None],
+    ) -> None:
+        self._facts = facts
+        self._messages = messages
+        self._reader = reader
+        self._embedders = embedders
+
+    def add(self, write: Write, user_id: str, drafts: Sequence[FactDraft]) -> Outcome:
+        """Add facts, with vectors where the model makes them in time. Raises InvalidField."""
+        return self._facts.add(write, user_id, self._embedded(write, drafts))
+
+    def correct(self, write: Write, user_id: str, fact_id: str, draft: FactDraft) -> Outcome:
+        """Replace a fact. Raises FactNotFound, InvalidField."""
+        return self._facts.correct(write, user_id, fact_id, self._embedded(write, [draft])[0])
+
+    def _embedded(self, write: Write, drafts: Sequence[FactDraft]) -> list[FactDraft]:
+        made = vectors(self._embedders.of(write.tenant_id), [draft.said for draft in drafts], write.deadline)
+        return [replace(draft, vector=vector) for draft, vector in zip(drafts, made, strict=True)]
+
+    def search(self, read: Read, user_id: str, query: FactQuery) -> FoundItems:
+        """The best facts: by vectors and words, or by words alone where there is no vector of the query."""
+        asked = question(self._embedders.of(read.tenant_id), query.text, read.deadline)
+        found = self._facts.search(read, user_id, replace(query, model=asked.model, vector=asked.vector))
+        return FoundItems(found.hits, IndexState(asked.model, found.pending, asked.words_only), found.revision)
+
+    def in_text(self, text: str, source: FactSource | None) -> Extracted:
+        """What a text of a user's says."""
+        return Extracted(tuple(_drafts(text, source)[:MOST_FOUND]))
+
+    def in_conversation(self, read: Read, conversation_id: str, user_id: str, after_sequence: int) -> Extracted:
+        """What a user says in a conversation. Raises ConversationNotFound."""
+        query = MessageQuery(
+            conversation_id,
+            user_id,
+            after_sequence=after_sequence or None,
+            newest=False,
+            limit=MESSAGES_AT_ONCE,
+        )
+        page = self._messages.list(read, query)
+        found: list[FactDraft] = []
+        through = after_sequence
+        for message in self._reader.page(conversation_id, page.encoded):
+            drafts = []
+            if message.role == USER and not message.tool_result_ids:
+                source = FactSource(conversation_id, message.id, message.sent_time)
+                drafts = _drafts(message.text, source)[:MOST_FOUND]
+            if len(found) + len(drafts) > MOST_FOUND:
+                return Extracted(tuple(found), page.revision, through, more=True)
+            found += drafts
+            through = message.sequence
+        return Extracted(tuple(found), page.revision, through, page.more)
+
+
+def _drafts(text: str, source: FactSource | None) -> list[FactDraft]:
+    """What a text says in its user's own words."""
+    if text.startswith((EARLIER, SUMMARY_PREFIX)):
+        return []
+    return [
+        FactDraft(
+            subject=found.subject,
+            predicate=found.predicate,
+            object=found.object,
+            confidence=found.confidence,
+            exclusive=found.exclusive,
+            extractor=PATTERNS,
+            source=source,
+        )
+        for found in facts_in(text)
+    ]

@@ -1,0 +1,330 @@
+"""Facts: what holds of a user, or did, in two times: when it holds, and when it was recorded so."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Iterable, Sequence
+from typing import Protocol
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from remora_server.domain.calls import Outcome, Read, Write
+from remora_server.domain.embedded import ItemVector
+from remora_server.domain.errors import FactNotFound, InvalidField
+from remora_server.domain.memory_items import ItemPage, RankedItems
+from remora_server.domain.workflows import PartPosition
+
+MOST_SOURCES = 16
+"""Of a fact that is said more often, the newest sources are kept."""
+_DIGEST_BYTES = 8
+
+
+class FactSource(Struct, frozen=True):
+    """The message in which a fact was said; `sent_time` in microseconds, None where it is not known."""
+
+    conversation_id: str = ""
+    message_id: str = ""
+    sent_time: int | None = None
+
+    def is_same(self, other: FactSource) -> bool:
+        """Whether both are one message."""
+        return bool(self.message_id) and (self.conversation_id, self.message_id) == (
+            other.conversation_id,
+            other.message_id,
+        )
+
+
+class FactDraft(Struct, frozen=True):
+    """A fact as its caller gives it. Without `valid_from`, it holds since its source was sent, or since now."""
+
+    subject: str
+    predicate: str
+    object: str
+    text: str = ""
+    confidence: float = 1.0
+    valid_from: int | None = None
+    valid_to: int | None = None
+    exclusive: bool = False
+    extractor: str = ""
+    source: FactSource | None = None
+    vector: ItemVector | None = None
+
+    @property
+    def said(self) -> str:
+        """What is embedded and shown."""
+        return self.text or f"{self.subject} {self.predicate} {self.object}"
+
+    @property
+    def prefix(self) -> str:
+        """What the ids of all facts begin with that it may repeat or end."""
+        slot = _slot(self.subject, self.predicate)
+        return slot if self.exclusive else f"{slot}{_digest(self.object)}-"
+
+
+class Fact(Struct, frozen=True):
+    """A fact as it is recorded. It holds from `valid_from` until `valid_to`, None where it still does.
+
+    `ceased`: when it was no longer recorded so; None where it is.
+    """
+
+    id: str
+    subject: str
+    predicate: str
+    object: str
+    text: str
+    confidence: float
+    valid_from: int
+    valid_to: int | None
+    recorded: int
+    ceased: int | None = None
+    mentions: int = 1
+    exclusive: bool = False
+    extractor: str = ""
+    corrects: str = ""
+    sources: tuple[FactSource, ...] = ()
+    vector: ItemVector | None = None
+
+    def holds_at(self, time: int) -> bool:
+        return self.valid_from <= time and (self.valid_to is None or time < self.valid_to)
+
+
+class FactTimes(Struct, frozen=True):
+    """As of when facts are meant; None: now. `at_any_time`: also those that do not hold at `valid_at`."""
+
+    valid_at: int | None = None
+    recorded_at: int | None = None
+    at_any_time: bool = False
+
+
+class FactQuery(Struct, frozen=True):
+    """What to look for: the `k` facts of a user that answer a text best. `model` and `vector` are as in ItemQuery."""
+
+    text: str
+    k: int = 10
+    threshold: float | None = None
+    times: FactTimes = FactTimes()
+    model: str = ""
+    vector: bytes | None = None
+
+
+class FactFilter(Struct, frozen=True):
+    """Which facts to list; an empty text: any."""
+
+    subject: str = ""
+    predicate: str = ""
+    times: FactTimes = FactTimes()
+
+
+class StaticFact(Struct, frozen=True):
+    """Something that holds for all users of a tenant."""
+
+    id: str
+    content: str
+
+
+class FactStore(Protocol):
+    """Keeps facts: see `domain.store`."""
+
+    def add(self, write: Write, user_id: str, drafts: Sequence[FactDraft]) -> Outcome:
+        """Add all or none; `messages` has the ids, in this order. Raises InvalidField."""
+
+    def correct(self, write: Write, user_id: str, fact_id: str, draft: FactDraft) -> Outcome:
+        """Replace a fact; `messages` has the new id. Raises FactNotFound, InvalidField."""
+
+    def retract(self, write: Write, user_id: str, ids: Sequence[str]) -> Outcome:
+        """Cease to record facts; `deleted_records`."""
+
+    def forget(self, write: Write, user_id: str, ids: Sequence[str]) -> Outcome:
+        """Delete facts in all their versions; `deleted_records`."""
+
+    def forget_conversation(self, write: Write, user_id: str, conversation_id: str) -> Outcome:
+        """Delete the facts that only a conversation supports, and its sources of others; `deleted_records`."""
+
+    def forget_all(self, write: Write, user_id: str) -> Outcome:
+        """Delete all facts of a user; `deleted_records`."""
+
+    def get(self, read: Read, user_id: str, fact_id: str) -> tuple[bytes, int]:
+        """A fact in wire form, and the revision that this shows. Raises FactNotFound."""
+
+    def list(self, read: Read, user_id: str, passing: FactFilter, after: PartPosition | None, limit: int) -> ItemPage:
+        """Facts by when they were recorded, the newest first, behind a position. Raises VectorsTooLarge."""
+
+    def search(self, read: Read, user_id: str, query: FactQuery) -> RankedItems:
+        """The best facts. Raises VectorsTooLarge."""
+
+    def set_static(self, write: Write, facts: Sequence[StaticFact]) -> Outcome:
+        """Replace the tenant's static facts; `messages` has the ids, in this order."""
+
+    def static(self, read: Read) -> tuple[Sequence[StaticFact], int | None, int]:
+        """The tenant's static facts, when they were set (None: never), and the revision that this shows."""
+
+
+class Ledger:
+    """What a write makes of `recorded` facts, among which are all that it may repeat, end or remove."""
+
+    def __init__(self, recorded: Iterable[Fact], now: int) -> None:
+        self._before = {fact.id: fact for fact in recorded}
+        self._current = dict(self._before)
+        self._now = now
+        self._ceased: dict[str, Fact] = {}
+
+    @property
+    def written(self) -> list[Fact]:
+        """New and changed facts."""
+        return [fact for fact in self._current.values() if self._before.get(fact.id) != fact]
+
+    @property
+    def removed(self) -> list[str]:
+        """Ids that are no longer recorded."""
+        return [fact_id for fact_id in self._before if fact_id not in self._current]
+
+    @property
+    def ceased(self) -> list[Fact]:
+        """Versions that were recorded until now."""
+        return list(self._ceased.values())
+
+    def add(self, draft: FactDraft, field: str, corrects: str = "") -> tuple[str, bool]:
+        """Record a fact; its id, and whether it was there. Raises InvalidField, `field` being the draft's."""
+        start = self._start(draft)
+        if draft.valid_from is not None and draft.valid_to is not None and draft.valid_to <= draft.valid_from:
+            raise InvalidField(f"{field}.valid_to", "must be later than valid_from")
+        same = [fact for fact in self._current.values() if fact.id.startswith(_prefix_of_same(draft))]
+        known = next((fact for fact in same if _touches(fact, start, draft.valid_to)), None)
+        if known is not None:
+            self._say_again(known, draft, corrects)
+            return known.id, True
+        taken = [_number(fact.id) for fact in same]
+        made = self._made(draft, start, 1 + max(taken, default=0), corrects)
+        self._current[made.id] = made
+        return made.id, False
+
+    def retract(self, fact_id: str) -> bool:
+        """Cease to record a fact, if it is recorded."""
+        fact = self._current.pop(fact_id, None)
+        if fact is not None:
+            self._cease(fact_id)
+        return fact is not None
+
+    def correct(self, fact_id: str, draft: FactDraft) -> str:
+        """Replace a fact; the id of the new one. Raises FactNotFound, InvalidField."""
+        wrong = self._current.get(fact_id)
+        if wrong is None:
+            raise FactNotFound(fact_id)
+        self.retract(fact_id)
+        if draft.valid_from is None and draft.source is None:
+            draft = replace(draft, valid_from=wrong.valid_from, valid_to=draft.valid_to or wrong.valid_to)
+        return self.add(draft, "fact", corrects=fact_id)[0]
+
+    def _start(self, draft: FactDraft) -> int:
+        """When it begins to hold; of one that had ended before it was said, when it ended."""
+        if draft.valid_from is not None:
+            return draft.valid_from
+        sent = None if draft.source is None else draft.source.sent_time
+        start = self._now if sent is None else sent
+        return start if draft.valid_to is None else min(start, draft.valid_to)
+
+    def _say_again(self, known: Fact, draft: FactDraft, corrects: str) -> None:
+        """A fact that is recorded already, and said once more."""
+        sources, mentions, confidence = known.sources, known.mentions, known.confidence
+        if draft.source is None or not any(draft.source.is_same(source) for source in sources):
+            mentions += 1
+            confidence = 1 - (1 - confidence) * (1 - draft.confidence)
+            sources = _newest([*sources, *([draft.source] if draft.source else [])])
+        # An exclusive fact does not begin earlier than it was known to: another one may have held then.
+        start = known.valid_from if known.exclusive else min(known.valid_from, self._start(draft))
+        end = known.valid_to if draft.valid_to is None else draft.valid_to
+        said = replace(
+            known,
+            sources=sources,
+            mentions=mentions,
+            confidence=confidence,
+            valid_from=start,
+            valid_to=end,
+            corrects=corrects or known.corrects,
+        )
+        if (start, end) != (known.valid_from, known.valid_to):
+            self._cease(known.id)
+            said = replace(said, recorded=self._now)
+        self._current[known.id] = said
+
+    def _made(self, draft: FactDraft, start: int, number: int, corrects: str) -> Fact:
+        end = draft.valid_to
+        if draft.exclusive:
+            end = self._make_room(draft, start, end)
+        return Fact(
+            id=f"{_prefix_of_same(draft)}{number}",
+            subject=draft.subject,
+            predicate=draft.predicate,
+            object=draft.object,
+            text=draft.said,
+            confidence=draft.confidence,
+            valid_from=start,
+            valid_to=end,
+            recorded=self._now,
+            exclusive=draft.exclusive,
+            extractor=draft.extractor,
+            corrects=corrects,
+            sources=() if draft.source is None else (draft.source,),
+            vector=draft.vector,
+        )
+
+    def _make_room(self, draft: FactDraft, start: int, end: int | None) -> int | None:
+        """End the other facts of the slot that hold when this one begins to; when this one ends."""
+        others = [fact for fact in self._current.values() if fact.id.startswith(draft.prefix)]
+        for other in others:
+            if other.valid_from == start:
+                self.retract(other.id)
+            elif other.holds_at(start):
+                self._cease(other.id)
+                self._current[other.id] = replace(other, valid_to=start, recorded=self._now)
+        later = [fact.valid_from for fact in others if fact.valid_from > start]
+        return min([*later, *([] if end is None else [end])], default=None)
+
+    def _cease(self, fact_id: str) -> None:
+        """Keep what was recorded of a fact before this write."""
+        before = self._before.get(fact_id)
+        if before is not None:
+            self._ceased[fact_id] = replace(before, ceased=self._now)
+
+
+def without_conversation(fact: Fact, conversation_id: str) -> Fact | None:
+    """A fact without its sources in a conversation; None where it had no others. One that had none there stays."""
+    kept = tuple(source for source in fact.sources if source.conversation_id != conversation_id)
+    if len(kept) == len(fact.sources):
+        return fact
+    return replace(fact, sources=kept) if kept else None
+
+
+def normal(text: str) -> str:
+    """A text without case and with single spaces: what of facts is compared."""
+    return " ".join(text.casefold().split())
+
+
+def _touches(fact: Fact, start: int, end: int | None) -> bool:
+    """Whether a fact holds at some time from a start until an end, or until one of these."""
+    return start <= (math.inf if fact.valid_to is None else fact.valid_to) and fact.valid_from <= (
+        math.inf if end is None else end
+    )
+
+
+def _newest(sources: Sequence[FactSource]) -> tuple[FactSource, ...]:
+    return tuple(sources[-MOST_SOURCES:])
+
+
+def _prefix_of_same(draft: FactDraft) -> str:
+    return f"{_slot(draft.subject, draft.predicate)}{_digest(draft.object)}-"
+
+
+def _number(fact_id: str) -> int:
+    return int(fact_id.rpartition("-")[2])
+
+
+def _slot(subject: str, predicate: str) -> str:
+    return f"{_digest(subject, predicate)}-"
+
+
+def _digest(*texts: str) -> str:
+    said = "\0".join(map(normal, texts))
+    return hashlib.blake2b(said.encode(), digest_size=_DIGEST_BYTES).hexdigest()

@@ -1,0 +1,174 @@
+"""The RPCs of facts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from msgspec import Struct
+
+from remora.v1 import fact_pb2
+from remora.v1 import memory_service_pb2 as pb
+from remora_server import wire
+from remora_server.domain.calls import Outcome, Read, Write
+from remora_server.domain.fact_memory import Extracted
+from remora_server.domain.facts import FactDraft, FactFilter, FactQuery, FactSource, FactStore, StaticFact
+from remora_server.domain.memory_items import FoundItems, ItemHit
+from remora_server.domain.replies import fitting
+from remora_server.domain.workflows import PartPosition
+from remora_server.rpc.calls import Call
+from remora_server.rpc.handlers import decode, encode
+from remora_server.rpc.handlers.memory_items import DEFAULT_HITS, MAX_HITS
+from remora_server.rpc.handlers.page_tokens import PageTokens
+from remora_server.rpc.methods import quick
+
+
+class Memory(Protocol):
+    """Adds, extracts and finds facts: `domain.fact_memory.FactMemory`."""
+
+    def add(self, write: Write, user_id: str, drafts: Sequence[FactDraft]) -> Outcome: ...
+
+    def correct(self, write: Write, user_id: str, fact_id: str, draft: FactDraft) -> Outcome: ...
+
+    def search(self, read: Read, user_id: str, query: FactQuery) -> FoundItems: ...
+
+    def in_text(self, text: str, source: FactSource | None) -> Extracted: ...
+
+    def in_conversation(self, read: Read, conversation_id: str, user_id: str, after_sequence: int) -> Extracted: ...
+
+
+class FactHandlers(Struct, frozen=True):
+    """Answers the RPCs of facts."""
+
+    memory: Memory
+    facts: FactStore
+    page_tokens: PageTokens
+
+    def add_facts(self, call: Call, request: pb.AddFactsRequest) -> pb.AddFactsResponse:
+        write = call.write(request)
+        source = _source(request)
+        drafts = [decode.fact(fact, source) for fact in request.facts]
+        outcome = self.memory.add(write, request.user_id, drafts)
+        return pb.AddFactsResponse(ids=_ids(outcome), revision=outcome.revision)
+
+    def extract_facts(self, call: Call, request: pb.ExtractFactsRequest) -> pb.ExtractFactsResponse:
+        write = call.write(request)
+        found = self._extracted(Read(write.tenant_id, deadline=write.deadline), request)
+        reply = pb.ExtractFactsResponse(
+            facts=map(_drafted, found.drafts),
+            through_sequence=found.through_sequence,
+            more=found.more,
+            revision=found.revision,
+        )
+        if found.drafts and not request.dry_run:
+            outcome = self.memory.add(write, request.user_id, found.drafts)
+            reply.ids.extend(_ids(outcome))
+            reply.revision = outcome.revision
+        return reply
+
+    def _extracted(self, read: Read, request: pb.ExtractFactsRequest) -> Extracted:
+        if request.HasField("text"):
+            return self.memory.in_text(request.text.text, _source(request.text))
+        said = request.conversation
+        return self.memory.in_conversation(read, said.conversation_id, request.user_id, said.after_sequence)
+
+    @quick
+    def get_fact(self, call: Call, request: pb.GetFactRequest) -> pb.GetFactResponse:
+        encoded, revision = self.facts.get(call.read(request), request.user_id, request.fact_id)
+        return pb.GetFactResponse(fact=_shown(encoded), revision=revision)
+
+    def list_facts(self, call: Call, request: pb.ListFactsRequest) -> pb.ListFactsResponse:
+        after = self.page_tokens.position(call, request, PartPosition)
+        size = decode.page_size(request.page_size)
+        passing = FactFilter(request.subject, request.predicate, decode.fact_times(request.times))
+        page = self.facts.list(call.read(request), request.user_id, passing, after, size)
+        token = self.page_tokens.make(call, request, page.following) if page.following else ""
+        return pb.ListFactsResponse(facts=map(_shown, page.encoded), next_page_token=token, revision=page.revision)
+
+    def search_facts(self, call: Call, request: pb.SearchFactsRequest) -> bytes:
+        query = FactQuery(
+            text=request.query,
+            k=min(request.k or DEFAULT_HITS, MAX_HITS),
+            threshold=request.threshold if request.HasField("threshold") else None,
+            times=decode.fact_times(request.times),
+        )
+        found = self.memory.search(call.read(request), request.user_id, query)
+        hits = fitting(map(_hit, found.hits), len)
+        rest = pb.SearchFactsResponse(
+            truncated=len(hits) < len(found.hits), revision=found.revision, index=encode.index_state(found.index)
+        )
+        return wire.elements(pb.SearchFactsResponse.HITS_FIELD_NUMBER, hits) + rest.SerializeToString()
+
+    def correct_fact(self, call: Call, request: pb.CorrectFactRequest) -> pb.CorrectFactResponse:
+        write = call.write(request)
+        outcome = self.memory.correct(write, request.user_id, request.fact_id, decode.fact(request.fact, None))
+        return pb.CorrectFactResponse(fact_id=_ids(outcome)[0], revision=outcome.revision)
+
+    def retract_facts(self, call: Call, request: pb.RetractFactsRequest) -> pb.RetractFactsResponse:
+        outcome = self.facts.retract(call.write(request), request.user_id, request.facts.ids)
+        return pb.RetractFactsResponse(retracted_facts=outcome.deleted_records, revision=outcome.revision)
+
+    def forget_facts(self, call: Call, request: pb.ForgetFactsRequest) -> pb.ForgetFactsResponse:
+        write = call.write(request)
+        match request.WhichOneof("selection"):
+            case "ids":
+                outcome = self.facts.forget(write, request.user_id, request.ids.ids)
+            case "conversation_id":
+                outcome = self.facts.forget_conversation(write, request.user_id, request.conversation_id)
+            case _:
+                outcome = self.facts.forget_all(write, request.user_id)
+        return pb.ForgetFactsResponse(forgotten_facts=outcome.deleted_records, revision=outcome.revision)
+
+    def set_static_facts(self, call: Call, request: pb.SetStaticFactsRequest) -> pb.SetStaticFactsResponse:
+        write = call.write(request)
+        outcome = self.facts.set_static(write, [StaticFact(fact.id, fact.content) for fact in request.facts])
+        return pb.SetStaticFactsResponse(ids=_ids(outcome), revision=outcome.revision)
+
+    @quick
+    def get_static_facts(self, call: Call, request: pb.GetStaticFactsRequest) -> pb.GetStaticFactsResponse:
+        facts, update_time, revision = self.facts.static(call.read(request))
+        return pb.GetStaticFactsResponse(
+            facts=[fact_pb2.StaticFact(id=fact.id, content=fact.content) for fact in facts],
+            update_time=wire.optional_timestamp(update_time),
+            revision=revision,
+        )
+
+
+def _ids(outcome: Outcome) -> list[str]:
+    return [placed.id for placed in outcome.messages]
+
+
+def _source(given: pb.AddFactsRequest | pb.SaidText) -> FactSource | None:
+    return decode.fact_source(given.source) if given.HasField("source") else None
+
+
+def _drafted(draft: FactDraft) -> fact_pb2.Fact:
+    """What was found, as it is to be added."""
+    found = fact_pb2.Fact(
+        subject=draft.subject,
+        predicate=draft.predicate,
+        object=draft.object,
+        text=draft.said,
+        confidence=draft.confidence,
+        exclusive=draft.exclusive,
+        extractor=draft.extractor,
+    )
+    if draft.source is not None:
+        found.sources.add(
+            conversation_id=draft.source.conversation_id,
+            message_id=draft.source.message_id,
+            sent_time=wire.optional_timestamp(draft.source.sent_time),
+        )
+    return found
+
+
+def _hit(hit: ItemHit) -> bytes:
+    return pb.FactHit(fact=_shown(hit.encoded), score=hit.score).SerializeToString()
+
+
+def _shown(encoded: bytes) -> fact_pb2.Fact:
+    """A fact as it is returned, without what only the server reads."""
+    fact = fact_pb2.Fact.FromString(encoded)
+    for name in ("values", "indexed", "model", "version"):
+        fact.ClearField(name)
+    return fact

@@ -1,0 +1,203 @@
+"""What writes make of facts in two times."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec.structs import replace
+
+from remora_server.domain.errors import FactNotFound, InvalidField
+from remora_server.domain.facts import Fact, FactDraft, FactSource, Ledger, without_conversation
+
+HOME = FactDraft("user", "lives in", "Berlin", exclusive=True, confidence=0.8)
+MUNICH = replace(HOME, object="Munich")
+TEA = FactDraft("user", "likes", "tea", confidence=0.5)
+
+
+def said(draft: FactDraft, message: str, at: int, conversation: str = "c") -> FactDraft:
+    return replace(draft, source=FactSource(conversation, message, at))
+
+
+class Book:
+    """All that was recorded, in the order of its writes."""
+
+    def __init__(self) -> None:
+        self.recorded: dict[str, Fact] = {}
+        self.ceased: list[Fact] = []
+
+    def write(self, now: int, *drafts: FactDraft) -> list[str]:
+        ledger = Ledger(self.recorded.values(), now)
+        ids = [ledger.add(draft, f"facts[{number}]")[0] for number, draft in enumerate(drafts)]
+        self.keep(ledger)
+        return ids
+
+    def keep(self, ledger: Ledger) -> None:
+        self.recorded = {key: fact for key, fact in self.recorded.items() if key not in ledger.removed}
+        self.recorded.update({fact.id: fact for fact in ledger.written})
+        self.ceased += ledger.ceased
+
+    def objects(self, *, valid: int, recorded: int) -> set[str]:
+        """What was known at a time of what held at a time."""
+        versions = [fact for fact in (*self.recorded.values(), *self.ceased) if fact.recorded <= recorded]
+        shown = [fact for fact in versions if fact.ceased is None or recorded < fact.ceased]
+        return {fact.object for fact in shown if fact.holds_at(valid)}
+
+
+def test_a_fact_holds_from_when_it_was_said() -> None:
+    book = Book()
+    (fact_id,) = book.write(100, said(HOME, "m", at=40))
+
+    fact = book.recorded[fact_id]
+    assert (fact.valid_from, fact.valid_to, fact.recorded, fact.text) == (40, None, 100, "user lives in Berlin")
+
+
+def test_the_same_fact_again_is_one_fact_that_is_surer() -> None:
+    book = Book()
+    first = book.write(1, said(TEA, "m1", 1))
+    again = book.write(2, said(replace(TEA, object="  TEA "), "m2", 2))
+
+    (fact,) = book.recorded.values()
+    assert again == first
+    assert (fact.mentions, fact.confidence, [source.message_id for source in fact.sources]) == (2, 0.75, ["m1", "m2"])
+
+
+def test_the_same_message_counts_once() -> None:
+    book = Book()
+    book.write(1, said(TEA, "m1", 1))
+    book.write(2, said(TEA, "m1", 1), said(TEA, "m1", 1))
+
+    (fact,) = book.recorded.values()
+    assert (fact.mentions, fact.confidence) == (1, 0.5)
+
+
+def test_of_many_sources_the_newest_are_kept() -> None:
+    book = Book()
+    for number in range(40):
+        book.write(number + 1, said(TEA, f"m{number}", number))
+
+    (fact,) = book.recorded.values()
+    assert (fact.mentions, len(fact.sources), fact.sources[-1].message_id) == (40, 16, "m39")
+
+
+def test_an_exclusive_fact_ends_the_one_before_it_in_both_times() -> None:
+    book = Book()
+    book.write(10, said(HOME, "m1", 5))
+    book.write(20, said(MUNICH, "m2", 15))
+
+    assert book.objects(valid=16, recorded=20) == {"Munich"}
+    assert book.objects(valid=14, recorded=20) == {"Berlin"}
+    assert book.objects(valid=16, recorded=19) == {"Berlin"}
+    assert book.objects(valid=16, recorded=9) == set()
+
+
+def test_what_is_heard_late_of_long_ago_ends_when_the_later_fact_begins() -> None:
+    book = Book()
+    book.write(10, said(MUNICH, "m2", 8))
+    book.write(20, said(HOME, "m1", 3))
+
+    assert book.objects(valid=5, recorded=20) == {"Berlin"}
+    assert book.objects(valid=9, recorded=20) == {"Munich"}
+
+
+def test_a_place_may_be_a_home_twice() -> None:
+    book = Book()
+    first = book.write(1, said(HOME, "m1", 1))
+    book.write(2, said(MUNICH, "m2", 10))
+    second = book.write(3, said(HOME, "m3", 20))
+
+    assert first != second
+    assert [book.objects(valid=time, recorded=9) for time in (5, 15, 25)] == [{"Berlin"}, {"Munich"}, {"Berlin"}]
+
+
+def test_a_fact_that_is_not_exclusive_ends_none() -> None:
+    book = Book()
+    book.write(1, said(TEA, "m1", 1), said(replace(TEA, object="coffee"), "m1", 1))
+
+    assert book.objects(valid=2, recorded=1) == {"tea", "coffee"}
+
+
+def test_of_two_that_begin_at_once_the_later_write_holds() -> None:
+    book = Book()
+    book.write(1, said(HOME, "m1", 1), said(MUNICH, "m1", 1))
+
+    assert book.objects(valid=1, recorded=1) == {"Munich"}
+    assert book.ceased == []
+
+
+def test_a_fact_that_is_given_an_end_was_recorded_without_one() -> None:
+    book = Book()
+    book.write(10, replace(TEA, valid_from=1))
+    book.write(20, replace(TEA, valid_from=1, valid_to=15))
+
+    assert book.objects(valid=16, recorded=20) == set()
+    assert book.objects(valid=16, recorded=19) == {"tea"}
+
+
+def test_a_fact_cannot_end_before_it_begins() -> None:
+    with pytest.raises(InvalidField, match=r"facts\[1\]\.valid_to"):
+        Book().write(10, TEA, replace(HOME, valid_from=9, valid_to=9))
+
+
+def test_when_a_fact_began_that_had_ended_is_not_known() -> None:
+    book = Book()
+    book.write(10, replace(HOME, valid_to=9))
+
+    assert [fact.valid_from for fact in book.recorded.values()] == [9]
+    assert book.objects(valid=9, recorded=10) == set()
+
+
+def test_a_retracted_fact_was_recorded_until_now() -> None:
+    book = Book()
+    (fact_id,) = book.write(10, TEA)
+    ledger = Ledger(book.recorded.values(), 20)
+
+    assert (ledger.retract(fact_id), ledger.retract(fact_id), ledger.retract("x")) == (True, False, False)
+    book.keep(ledger)
+    assert (book.objects(valid=30, recorded=19), book.objects(valid=30, recorded=20)) == ({"tea"}, set())
+
+
+def test_a_correction_holds_since_what_it_corrects_did() -> None:
+    book = Book()
+    (wrong,) = book.write(10, said(HOME, "m", 4))
+    ledger = Ledger(book.recorded.values(), 20)
+    right = ledger.correct(wrong, replace(HOME, object="Bern"))
+    book.keep(ledger)
+
+    assert (book.recorded[right].corrects, book.recorded[right].valid_from) == (wrong, 4)
+    assert (book.objects(valid=5, recorded=19), book.objects(valid=5, recorded=20)) == ({"Berlin"}, {"Bern"})
+    with pytest.raises(FactNotFound):
+        ledger.correct("x", HOME)
+
+
+def test_a_fact_without_its_conversation_stays_only_if_it_was_said_elsewhere() -> None:
+    book = Book()
+    book.write(1, said(TEA, "m1", 1, "a"), said(TEA, "m2", 2, "b"), said(HOME, "m1", 0, "a"), MUNICH)
+    kept = [without_conversation(fact, "a") for fact in book.recorded.values()]
+
+    assert [fact and (fact.object, len(fact.sources)) for fact in kept] == [("tea", 1), None, ("Munich", 0)]
+
+
+TIMES = st.integers(0, 12)
+
+
+@given(st.lists(st.tuples(st.sampled_from(["Berlin", "Munich", "Bern"]), TIMES), min_size=1, max_size=8))
+def test_of_an_exclusive_predicate_one_object_holds_at_most(homes: list[tuple[str, int]]) -> None:
+    book = Book()
+    for number, (city, at) in enumerate(homes):
+        book.write(100 + number, said(replace(HOME, object=city), f"m{number}", at))
+
+    for recorded in range(100, 100 + len(homes)):
+        assert all(len(book.objects(valid=time, recorded=recorded)) <= 1 for time in range(14))
+    assert book.objects(valid=13, recorded=200)
+
+
+@given(st.lists(st.tuples(st.sampled_from(["Berlin", "Munich"]), TIMES), min_size=1, max_size=6))
+def test_what_was_known_at_a_time_does_not_change(homes: list[tuple[str, int]]) -> None:
+    book, before = Book(), {}
+    for number, (city, at) in enumerate(homes):
+        book.write(100 + number, said(replace(HOME, object=city), f"m{number}", at))
+        before[100 + number] = [book.objects(valid=time, recorded=100 + number) for time in range(14)]
+
+    for recorded, known in before.items():
+        assert [book.objects(valid=time, recorded=recorded) for time in range(14)] == known
