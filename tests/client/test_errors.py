@@ -48,10 +48,10 @@ def test_a_reason_raises_its_class(client: Remora, server: ScriptedServer, reaso
 
 
 def test_an_unknown_reason_raises_the_class_of_the_code(client: Remora, server: ScriptedServer) -> None:
-    error = failure_of(client, server, Failure(grpc.StatusCode.NOT_FOUND, "FACT_NOT_FOUND"))
+    error = failure_of(client, server, Failure(grpc.StatusCode.NOT_FOUND, "SPROCKET_NOT_FOUND"))
 
     assert type(error) is errors.NotFoundError
-    assert error.reason == "FACT_NOT_FOUND"
+    assert error.reason == "SPROCKET_NOT_FOUND"
 
 
 def test_a_reason_of_another_domain_is_not_ours(client: Remora, server: ScriptedServer) -> None:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from remora._async.client import AsyncRemora
     from remora._async.conversation import AsyncConversation
+    from remora._async.facts import AsyncFacts, AsyncStaticFacts
     from remora._async.history import AsyncHistory
     from remora._async.memory_items import AsyncMemoryItems
     from remora._async.receipts import AsyncReceipts
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from remora._async.working_memory import AsyncWorkingMemory
     from remora._sync.client import Remora
     from remora._sync.conversation import Conversation
+    from remora._sync.facts import Facts, StaticFacts
     from remora._sync.history import History
     from remora._sync.memory_items import MemoryItems
     from remora._sync.receipts import Receipts
@@ -37,6 +39,7 @@ if TYPE_CHECKING:
     from remora.edits import Append, Edit, Keep, Remove, RemoveAll, Replace
     from remora.embeddings import Embedding
     from remora.errors import FieldViolation, RemoraError
+    from remora.facts import Fact, FactHit, FactSearchResult, FactSource, StaticFact
     from remora.filters import AllOf, AnyOf, Condition, Filter, Not, PathCondition
     from remora.history import (
         EntryStep,
@@ -82,10 +85,12 @@ __all__ = [
     "Appended",
     "AppendedMessage",
     "AsyncConversation",
+    "AsyncFacts",
     "AsyncHistory",
     "AsyncMemoryItems",
     "AsyncReceipts",
     "AsyncRemora",
+    "AsyncStaticFacts",
     "AsyncUser",
     "AsyncVectors",
     "AsyncWorkflows",
@@ -107,6 +112,11 @@ __all__ = [
     "EntryStep",
     "EntryStepFields",
     "EntryWithRelated",
+    "Fact",
+    "FactHit",
+    "FactSearchResult",
+    "FactSource",
+    "Facts",
     "FieldViolation",
     "Filter",
     "Flush",
@@ -144,6 +154,8 @@ __all__ = [
     "Span",
     "SpanEvent",
     "SpanLink",
+    "StaticFact",
+    "StaticFacts",
     "Step",
     "Summarize",
     "Summary",
@@ -175,6 +187,7 @@ _NAMES = {
     "_async.client": ("AsyncRemora",),
     "_async.conversation": ("AsyncConversation",),
     "_async.history": ("AsyncHistory",),
+    "_async.facts": ("AsyncFacts", "AsyncStaticFacts"),
     "_async.memory_items": ("AsyncMemoryItems",),
     "_async.receipts": ("AsyncReceipts",),
     "_async.user": ("AsyncUser",),
@@ -184,6 +197,7 @@ _NAMES = {
     "_sync.client": ("Remora",),
     "_sync.conversation": ("Conversation",),
     "_sync.history": ("History",),
+    "_sync.facts": ("Facts", "StaticFacts"),
     "_sync.memory_items": ("MemoryItems",),
     "_sync.receipts": ("Receipts",),
     "_sync.user": ("User",),
@@ -196,6 +210,7 @@ _NAMES = {
     "edits": ("Append", "Edit", "Keep", "Remove", "RemoveAll", "Replace"),
     "embeddings": ("Embedding",),
     "errors": ("FieldViolation", "RemoraError"),
+    "facts": ("Fact", "FactHit", "FactSearchResult", "FactSource", "StaticFact"),
     "filters": ("AllOf", "AnyOf", "Condition", "Filter", "Not", "PathCondition"),
     "history": (
         "EntryStep",

@@ -10,6 +10,7 @@ from remora import conversations
 from remora._arguments import checked
 from remora._async.calls import LARGEST_PAGE, AsyncCalls, page_size
 from remora._async.conversation import AsyncConversation
+from remora._async.facts import AsyncStaticFacts
 from remora._async.history import AsyncHistory
 from remora._async.receipts import AsyncReceipts
 from remora._async.stubs import AsyncStubs
@@ -191,6 +192,11 @@ class AsyncRemora:
     def receipts(self) -> AsyncReceipts:
         """What contexts and searches were made of, the same replies again, and how two of them differ."""
         return AsyncReceipts(self._calls)
+
+    @property
+    def static_facts(self) -> AsyncStaticFacts:
+        """What holds for all users of the tenant."""
+        return AsyncStaticFacts(self._calls)
 
     def vectors(self, collection_id: Id, *, user_id: Id | None = None) -> AsyncVectors:
         """A handle on the collection `collection_id`, existing or not; it makes no call.

@@ -5,6 +5,7 @@ from typing import Unpack
 
 from remora._arguments import checked
 from remora._async.calls import AsyncCalls
+from remora._async.facts import AsyncFacts
 from remora._async.memory_items import AsyncMemoryItems
 from remora._async.working_memory import AsyncWorkingMemory
 from remora._bounds import IndexWait, RequestId, Seconds
@@ -36,6 +37,11 @@ class AsyncUser:
     def memory_items(self) -> AsyncMemoryItems:
         """What the user's agents remember of it: facts, preferences, exchanges, each by itself."""
         return AsyncMemoryItems(self._calls, self.id)
+
+    @property
+    def facts(self) -> AsyncFacts:
+        """What is known of the user: facts with their sources, and with the times when they held."""
+        return AsyncFacts(self._calls, self.id)
 
     async def search(
         self,

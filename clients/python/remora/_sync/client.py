@@ -14,6 +14,7 @@ from remora._endpoint import Endpoint, resolve_endpoint
 from remora._local_server import LocalServer, find_or_start
 from remora._sync.calls import LARGEST_PAGE, Calls, page_size
 from remora._sync.conversation import Conversation
+from remora._sync.facts import StaticFacts
 from remora._sync.history import History
 from remora._sync.receipts import Receipts
 from remora._sync.stubs import Stubs
@@ -191,6 +192,11 @@ class Remora:
     def receipts(self) -> Receipts:
         """What contexts and searches were made of, the same replies again, and how two of them differ."""
         return Receipts(self._calls)
+
+    @property
+    def static_facts(self) -> StaticFacts:
+        """What holds for all users of the tenant."""
+        return StaticFacts(self._calls)
 
     def vectors(self, collection_id: Id, *, user_id: Id | None = None) -> Vectors:
         """A handle on the collection `collection_id`, existing or not; it makes no call.

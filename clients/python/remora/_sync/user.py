@@ -6,6 +6,7 @@ from typing import Unpack
 from remora._arguments import checked
 from remora._bounds import IndexWait, RequestId, Seconds
 from remora._sync.calls import Calls
+from remora._sync.facts import Facts
 from remora._sync.memory_items import MemoryItems
 from remora._sync.working_memory import WorkingMemory
 from remora.embeddings import Embedding
@@ -36,6 +37,11 @@ class User:
     def memory_items(self) -> MemoryItems:
         """What the user's agents remember of it: facts, preferences, exchanges, each by itself."""
         return MemoryItems(self._calls, self.id)
+
+    @property
+    def facts(self) -> Facts:
+        """What is known of the user: facts with their sources, and with the times when they held."""
+        return Facts(self._calls, self.id)
 
     def search(
         self,

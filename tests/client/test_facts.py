@@ -1,0 +1,155 @@
+"""Facts as the client gives them, from a real server."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from datetime import UTC, datetime
+
+import pytest
+from tests.patience import PATIENCE
+
+from remora import AsyncRemora, Fact, FactSource, Remora, StaticFact
+from remora.errors import ConversationNotFoundError, FactNotFoundError, InvalidFieldError
+from remora.testing import serve
+
+HOME = Fact("user", "lives in", "Berlin", exclusive=True, valid_from=datetime(2020, 1, 1, tzinfo=UTC))
+MUNICH = Fact("user", "lives in", "Munich", exclusive=True, valid_from=datetime(2024, 1, 1, tzinfo=UTC))
+TEA = Fact("user", "likes", "tea", confidence=0.5)
+
+
+@pytest.fixture(scope="module")
+def endpoint() -> Iterator[str]:
+    with serve("--model=none") as endpoint:
+        yield endpoint
+
+
+@pytest.fixture
+def memory(endpoint: str, request: pytest.FixtureRequest) -> Iterator[Remora]:
+    with Remora(endpoint, tenant=request.node.name[:60], timeout=PATIENCE) as memory:
+        yield memory
+
+
+def test_a_fact_says_where_it_was_said(memory: Remora) -> None:
+    facts = memory.user("sarah").facts
+    (fact_id,) = facts.add(TEA, source=FactSource("trip", "m1", datetime(2026, 1, 1, tzinfo=UTC)))
+
+    fact = facts.get(fact_id)
+    assert (fact.text, fact.mentions, fact.confidence, fact.user_id) == ("user likes tea", 1, 0.5, "sarah")
+    assert fact.sources == (FactSource("trip", "m1", datetime(2026, 1, 1, tzinfo=UTC)),)
+    assert fact.valid_from == datetime(2026, 1, 1, tzinfo=UTC)
+
+
+def test_a_fact_that_changed_can_be_asked_for_as_of_a_time(memory: Remora) -> None:
+    facts = memory.user("sarah").facts
+    facts.add([HOME, MUNICH])
+
+    assert [fact.object for fact in facts.list_facts()] == ["Munich"]
+    assert [fact.object for fact in facts.list_facts(valid_at=datetime(2021, 1, 1, tzinfo=UTC))] == ["Berlin"]
+    assert {fact.object for fact in facts.list_facts(at_any_time=True)} == {"Berlin", "Munich"}
+    assert facts.list_facts(recorded_at=datetime(2021, 1, 1, tzinfo=UTC)) == []
+    assert [hit.fact.object for hit in facts.search("where lives the user")] == ["Munich"]
+
+
+def test_what_a_user_says_becomes_facts_once(memory: Remora) -> None:
+    chat = memory.conversation("trip", user_id="sarah")
+    chat.append({"role": "user", "content": "My name is Sarah and I live in Bergen."})
+    chat.append({"role": "assistant", "content": "I live in a data center."})
+    chat.append({"role": "user", "content": "Do I live in Oslo? I am allergic to peanuts."})
+    facts = memory.user("sarah").facts
+
+    assert len(facts.extract_from("trip", dry_run=True)) == 3
+    assert facts.list_facts() == []
+    for _ in range(2):
+        facts.extract_from("trip")
+
+    found = {(fact.predicate, fact.object): fact.mentions for fact in facts.list_facts()}
+    assert found == {("is named", "Sarah"): 1, ("lives in", "Bergen"): 1, ("is allergic to", "peanuts"): 1}
+    assert {source.conversation_id for fact in facts.list_facts() for source in fact.sources} == {"trip"}
+    with pytest.raises(ConversationNotFoundError):
+        facts.extract_from("lost")
+
+
+def test_what_remora_recalled_is_not_what_the_user_says(memory: Remora) -> None:
+    chat = memory.conversation("trip", user_id="sarah")
+    chat.append({"role": "user", "content": "I live in Bergen."})
+    chat.append([{"role": "user", "content": f"message {number}"} for number in range(8)])
+    earlier = chat.context(400, query="Bergen", recent_messages=1).earlier
+    assert earlier is not None
+    memory.user("tom").facts.extract(earlier.text)
+    memory.user("tom").facts.extract("CONVERSATION SUMMARY: I live in Bergen.")
+
+    assert "I live in Bergen" in earlier.text
+    assert memory.user("tom").facts.list_facts() == []
+
+
+def test_a_text_gives_facts_with_the_source_that_it_is_given(memory: Remora) -> None:
+    facts = memory.user("sarah").facts
+    source = FactSource("mail", "m7")
+
+    assert [fact.object for fact in facts.extract("I moved from Berlin to Munich.", source=source)] == ["Munich"]
+    assert facts.list_facts(predicate="lives in")[0].sources == (source,)
+
+
+def test_facts_are_corrected_retracted_and_forgotten(memory: Remora) -> None:
+    facts = memory.user("sarah").facts
+    home, tea = facts.add([HOME, TEA])
+
+    corrected = facts.correct(home, Fact("user", "lives in", "Bern", exclusive=True))
+    assert (facts.get(corrected).corrects, facts.get(corrected).valid_from) == (home, HOME.valid_from)
+    assert facts.retract([tea, "lost"]) == 1
+    assert [fact.object for fact in facts.list_facts()] == ["Bern"]
+    assert facts.forget(corrected) == 1
+    assert facts.clear() == 2  # what was corrected and what was retracted is still recorded as such
+    with pytest.raises(FactNotFoundError):
+        facts.get(home)
+    with pytest.raises(FactNotFoundError):
+        facts.correct(home, TEA)
+
+
+def test_a_conversation_takes_its_facts_along(memory: Remora) -> None:
+    facts = memory.user("sarah").facts
+    facts.extract("I like tea.", source=FactSource("a", "m1"))
+    facts.extract("I like coffee.", source=FactSource("b", "m1"))
+
+    assert facts.forget_conversation("a") == 1
+    assert [fact.object for fact in facts.list_facts()] == ["coffee"]
+
+
+def test_no_user_sees_the_facts_of_another(memory: Remora) -> None:
+    (fact_id,) = memory.user("sarah").facts.add(TEA)
+
+    assert memory.user("tom").facts.list_facts() == []
+    assert len(memory.user("tom").facts.search("tea")) == 0
+    with pytest.raises(FactNotFoundError):
+        memory.user("tom").facts.get(fact_id)
+
+
+def test_static_facts_hold_for_all(memory: Remora) -> None:
+    hours, closed = memory.static_facts.set([StaticFact("Open from 9 to 5", "hours"), "Closed on Sundays"])
+
+    assert memory.static_facts.get() == [
+        StaticFact("Open from 9 to 5", "hours"),
+        StaticFact("Closed on Sundays", closed),
+    ]
+    assert hours == "hours"
+    memory.static_facts.set([])
+    assert memory.static_facts.get() == []
+
+
+def test_an_end_before_the_beginning_is_refused_by_name(memory: Remora) -> None:
+    wrong = Fact("user", "likes", "tea", valid_from=MUNICH.valid_from, valid_to=HOME.valid_from)
+
+    with pytest.raises(InvalidFieldError, match=r"facts\[1\]\.valid_to"):
+        memory.user("sarah").facts.add([TEA, wrong])
+
+
+def test_the_asynchronous_client_does_the_same(endpoint: str) -> None:
+    async def both() -> list[str]:
+        async with AsyncRemora(endpoint, tenant="asynchronous", timeout=PATIENCE) as memory:
+            facts = memory.user("sarah").facts
+            await facts.add([HOME, TEA])
+            await memory.static_facts.set(["Open from 9 to 5"])
+            return [hit.fact.object for hit in await facts.search("tea")]
+
+    assert asyncio.run(both()) == ["tea"]
