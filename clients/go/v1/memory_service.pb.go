@@ -4791,7 +4791,7 @@ type SaidMessages struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Required. The conversation, 1 to 512 bytes.
 	ConversationId string `protobuf:"bytes,1,opt,name=conversation_id,json=conversationId,proto3" json:"conversation_id,omitempty"`
-	// Only messages behind this sequence. A call reads up to 1,000 messages.
+	// Only messages behind this sequence. A call reads up to 1,000 messages and about 1 MiB of text.
 	AfterSequence uint64 `protobuf:"varint,2,opt,name=after_sequence,json=afterSequence,proto3" json:"after_sequence,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

@@ -13,6 +13,12 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from remora._async.blocks import (
+        AsyncExtractiveMemory,
+        AsyncMemoryBlocks,
+        AsyncStaticMemory,
+        AsyncVectorMemory,
+    )
     from remora._async.client import AsyncRemora
     from remora._async.conversation import AsyncConversation
     from remora._async.facts import AsyncFacts, AsyncStaticFacts
@@ -23,6 +29,7 @@ if TYPE_CHECKING:
     from remora._async.vectors import AsyncVectors
     from remora._async.workflows import AsyncWorkflows
     from remora._async.working_memory import AsyncWorkingMemory
+    from remora._sync.blocks import ExtractiveMemory, MemoryBlocks, StaticMemory, VectorMemory
     from remora._sync.client import Remora
     from remora._sync.conversation import Conversation
     from remora._sync.facts import Facts, StaticFacts
@@ -33,6 +40,7 @@ if TYPE_CHECKING:
     from remora._sync.vectors import Vectors
     from remora._sync.workflows import Workflows
     from remora._sync.working_memory import WorkingMemory
+    from remora.blocks import MemoryContent, UnsupportedByBlockError
     from remora.chat_format import ChatMessage, ToolCall
     from remora.context import Context, Item
     from remora.conversations import ConversationFields, ConversationRecord
@@ -85,13 +93,17 @@ __all__ = [
     "Appended",
     "AppendedMessage",
     "AsyncConversation",
+    "AsyncExtractiveMemory",
     "AsyncFacts",
     "AsyncHistory",
+    "AsyncMemoryBlocks",
     "AsyncMemoryItems",
     "AsyncReceipts",
     "AsyncRemora",
     "AsyncStaticFacts",
+    "AsyncStaticMemory",
     "AsyncUser",
+    "AsyncVectorMemory",
     "AsyncVectors",
     "AsyncWorkflows",
     "AsyncWorkingMemory",
@@ -112,6 +124,7 @@ __all__ = [
     "EntryStep",
     "EntryStepFields",
     "EntryWithRelated",
+    "ExtractiveMemory",
     "Fact",
     "FactHit",
     "FactSearchResult",
@@ -130,6 +143,8 @@ __all__ = [
     "Keep",
     "LogRecord",
     "Media",
+    "MemoryBlocks",
+    "MemoryContent",
     "MemoryItem",
     "MemoryItemHit",
     "MemoryItemSearchResult",
@@ -156,6 +171,7 @@ __all__ = [
     "SpanLink",
     "StaticFact",
     "StaticFacts",
+    "StaticMemory",
     "Step",
     "Summarize",
     "Summary",
@@ -165,10 +181,12 @@ __all__ = [
     "ToolCall",
     "Trace",
     "Trim",
+    "UnsupportedByBlockError",
     "User",
     "Vector",
     "VectorCollection",
     "VectorHit",
+    "VectorMemory",
     "VectorSearchResult",
     "Vectors",
     "Weights",
@@ -187,6 +205,7 @@ _NAMES = {
     "_async.client": ("AsyncRemora",),
     "_async.conversation": ("AsyncConversation",),
     "_async.history": ("AsyncHistory",),
+    "_async.blocks": ("AsyncExtractiveMemory", "AsyncMemoryBlocks", "AsyncStaticMemory", "AsyncVectorMemory"),
     "_async.facts": ("AsyncFacts", "AsyncStaticFacts"),
     "_async.memory_items": ("AsyncMemoryItems",),
     "_async.receipts": ("AsyncReceipts",),
@@ -197,6 +216,7 @@ _NAMES = {
     "_sync.client": ("Remora",),
     "_sync.conversation": ("Conversation",),
     "_sync.history": ("History",),
+    "_sync.blocks": ("ExtractiveMemory", "MemoryBlocks", "StaticMemory", "VectorMemory"),
     "_sync.facts": ("Facts", "StaticFacts"),
     "_sync.memory_items": ("MemoryItems",),
     "_sync.receipts": ("Receipts",),
@@ -204,6 +224,7 @@ _NAMES = {
     "_sync.vectors": ("Vectors",),
     "_sync.workflows": ("Workflows",),
     "_sync.working_memory": ("WorkingMemory",),
+    "blocks": ("MemoryContent", "UnsupportedByBlockError"),
     "chat_format": ("ChatMessage", "ToolCall"),
     "context": ("Context", "Item"),
     "conversations": ("ConversationFields", "ConversationRecord"),

@@ -9,7 +9,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from remora_server.domain.calls import Outcome, Read, Write
-from remora_server.domain.context_messages import USER, MessageReader
+from remora_server.domain.context_messages import ContextMessage, MessageReader
 from remora_server.domain.embedded import question, vectors
 from remora_server.domain.fact_patterns import facts_in
 from remora_server.domain.facts import FactDraft, FactQuery, FactSource, FactStore
@@ -25,6 +25,8 @@ PATTERNS = "patterns"
 MESSAGES_AT_ONCE = 1_000
 MOST_FOUND = 1_000
 """Facts of one call."""
+MOST_CHARACTERS = 1 << 20
+"""Of a conversation, one call reads so much text, or one message: a second of work, or a few."""
 
 
 class MessageSource(Protocol):
@@ -77,7 +79,7 @@ class FactMemory:
 
     def in_text(self, text: str, source: FactSource | None) -> Extracted:
         """What a text of a user's says."""
-        return Extracted(tuple(_drafts(text, source)[:MOST_FOUND]))
+        return Extracted(tuple(_drafts(text, source)))
 
     def in_conversation(self, read: Read, conversation_id: str, user_id: str, after_sequence: int) -> Extracted:
         """What a user says in a conversation. Raises ConversationNotFound."""
@@ -90,21 +92,27 @@ class FactMemory:
         )
         page = self._messages.list(read, query)
         found: list[FactDraft] = []
-        through = after_sequence
+        through, characters = after_sequence, 0
         for message in self._reader.page(conversation_id, page.encoded):
-            drafts = []
-            if message.role == USER and not message.tool_result_ids:
-                source = FactSource(conversation_id, message.id, message.sent_time)
-                drafts = _drafts(message.text, source)[:MOST_FOUND]
-            if len(found) + len(drafts) > MOST_FOUND:
+            drafts = _said(message)
+            characters += len(message.text)
+            is_too_much = characters > MOST_CHARACTERS or len(found) + len(drafts) > MOST_FOUND
+            if through > after_sequence and is_too_much:
                 return Extracted(tuple(found), page.revision, through, more=True)
             found += drafts
             through = message.sequence
         return Extracted(tuple(found), page.revision, through, page.more)
 
 
+def _said(message: ContextMessage) -> list[FactDraft]:
+    """What a message says in its user's own words; nothing where it is another one's, or a tool's."""
+    if not message.opens_turn:
+        return []
+    return _drafts(message.text, FactSource(message.conversation_id, message.id, message.sent_time))
+
+
 def _drafts(text: str, source: FactSource | None) -> list[FactDraft]:
-    """What a text says in its user's own words."""
+    """What a text says in its user's own words, up to so much as one call gives."""
     if text.startswith((EARLIER, SUMMARY_PREFIX)):
         return []
     return [
@@ -117,5 +125,5 @@ def _drafts(text: str, source: FactSource | None) -> list[FactDraft]:
             extractor=PATTERNS,
             source=source,
         )
-        for found in facts_in(text)
+        for found in facts_in(text)[:MOST_FOUND]
     ]

@@ -4,6 +4,7 @@
 from typing import Unpack
 
 from remora._arguments import checked
+from remora._async.blocks import AsyncMemoryBlocks
 from remora._async.calls import AsyncCalls
 from remora._async.facts import AsyncFacts
 from remora._async.memory_items import AsyncMemoryItems
@@ -42,6 +43,11 @@ class AsyncUser:
     def facts(self) -> AsyncFacts:
         """What is known of the user: facts with their sources, and with the times when they held."""
         return AsyncFacts(self._calls, self.id)
+
+    @property
+    def blocks(self) -> AsyncMemoryBlocks:
+        """The user's long-term memory in blocks: static, extractive and vector memory."""
+        return AsyncMemoryBlocks(self._calls, self.id)
 
     async def search(
         self,

@@ -5,6 +5,7 @@ from typing import Unpack
 
 from remora._arguments import checked
 from remora._bounds import IndexWait, RequestId, Seconds
+from remora._sync.blocks import MemoryBlocks
 from remora._sync.calls import Calls
 from remora._sync.facts import Facts
 from remora._sync.memory_items import MemoryItems
@@ -42,6 +43,11 @@ class User:
     def facts(self) -> Facts:
         """What is known of the user: facts with their sources, and with the times when they held."""
         return Facts(self._calls, self.id)
+
+    @property
+    def blocks(self) -> MemoryBlocks:
+        """The user's long-term memory in blocks: static, extractive and vector memory."""
+        return MemoryBlocks(self._calls, self.id)
 
     def search(
         self,

@@ -2525,7 +2525,7 @@ class SaidMessages(_message.Message):
     conversation_id: _builtins.str
     """Required. The conversation, 1 to 512 bytes."""
     after_sequence: _builtins.int
-    """Only messages behind this sequence. A call reads up to 1,000 messages."""
+    """Only messages behind this sequence. A call reads up to 1,000 messages and about 1 MiB of text."""
     def __init__(
         self,
         *,

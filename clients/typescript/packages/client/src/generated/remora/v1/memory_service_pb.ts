@@ -2673,7 +2673,7 @@ export type SaidMessages = Message<"remora.v1.SaidMessages"> & {
   conversationId: string;
 
   /**
-   * Only messages behind this sequence. A call reads up to 1,000 messages.
+   * Only messages behind this sequence. A call reads up to 1,000 messages and about 1 MiB of text.
    *
    * @generated from field: uint64 after_sequence = 2;
    */

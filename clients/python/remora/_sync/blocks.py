@@ -1,0 +1,168 @@
+# Derived from remora/_async/blocks.py by tools/derive_sync.py. Do not edit: edit that, and run `make gen`.
+"""The long-term memory of a user in blocks, each with `get`, `update` and `delete`."""
+# ruff: noqa: ARG002 - all blocks have the same methods
+
+from typing import Annotated
+
+from remora._arguments import checked
+from remora._bounds import Between, Id, Seconds
+from remora._sync.calls import Calls
+from remora._sync.facts import Facts, StaticFacts
+from remora._sync.memory_items import MemoryItems
+from remora.blocks import VECTOR, MemoryContent, UnsupportedByBlockError
+from remora.facts import Fact, FactSource, StaticFact
+from remora.memory_items import MemoryItem, MemoryItemHit
+from remora.messages import MessageLike, to_message
+from remora.tokens import count_request
+
+Said = str | MessageLike
+"""A text of the user's, or a message of any format."""
+MaxTokens = Annotated[int, Between(1, 10_000_000)]
+
+
+@checked
+class StaticMemory:
+    """What holds for all users: `memory.static_facts.set()` sets it, and no session changes it."""
+
+    def __init__(self, calls: Calls) -> None:
+        self._facts = StaticFacts(calls)
+
+    def get(self, session_id: Id, message: Said = "", *, timeout: Seconds | None = None) -> list[StaticFact]:
+        """All of it, whatever the session and the message are."""
+        return self._facts.get(timeout=timeout)
+
+    def update(self, session_id: Id, message: Said, *, timeout: Seconds | None = None) -> None:
+        """Raises UnsupportedByBlockError."""
+        raise UnsupportedByBlockError.of_static("update")
+
+    def delete(self, session_id: Id, *, timeout: Seconds | None = None) -> None:
+        """Raises UnsupportedByBlockError."""
+        raise UnsupportedByBlockError.of_static("delete")
+
+
+@checked
+class ExtractiveMemory:
+    """What the user says of itself, as facts: those of all of its sessions."""
+
+    def __init__(self, calls: Calls, user_id: str) -> None:
+        self._calls = calls
+        self.facts = Facts(calls, user_id)
+        """The facts, to be added, listed, searched, corrected, retracted and forgotten one by one."""
+
+    def get(
+        self,
+        session_id: Id,
+        message: Said,
+        *,
+        k: Annotated[int, Between(1, 1000)] = 100,
+        max_tokens: MaxTokens = 2_000,
+        timeout: Seconds | None = None,
+    ) -> list[Fact]:
+        """The facts that answer a message best, best first: up to `k`, of up to `max_tokens` (o200k_base)."""
+        query = to_text(message)
+        if not query:
+            return []
+        found = [hit.fact for hit in self.facts.search(query, k=k, timeout=timeout)]
+        if not found:
+            return []
+        request = count_request([fact.text for fact in found], None)
+        counted = self._calls.call(self._calls.stubs.text.CountTokens, request, timeout)
+        kept, room = [], max_tokens
+        for fact, tokens in zip(found, counted.counts, strict=True):
+            if tokens <= room:
+                kept.append(fact)
+                room -= tokens
+        return kept
+
+    def update(self, session_id: Id, message: Said, *, timeout: Seconds | None = None) -> list[Fact]:
+        """Finds facts in what the user says, adds them, and returns them. Messages of other roles have none."""
+        given = to_message({"role": "user", "content": message} if isinstance(message, str) else message)
+        if given.role != "user" or not given.text:
+            return []
+        source = FactSource(session_id, given.id or "", given.sent_time)
+        return self.facts.extract(given.text, source=source, timeout=timeout)
+
+    def delete(self, session_id: Id, *, timeout: Seconds | None = None) -> int:
+        """Deletes the facts that were said in this session and nowhere else; returns how many there were."""
+        return self.facts.forget_conversation(session_id, timeout=timeout)
+
+
+@checked
+class VectorMemory:
+    """What was said in the user's sessions, each message by itself, found by its vector and its words."""
+
+    def __init__(self, calls: Calls, user_id: str) -> None:
+        self._items = MemoryItems(calls, user_id)
+
+    def get(
+        self,
+        session_id: Id,
+        message: Said,
+        *,
+        k: Annotated[int, Between(1, 1000)] = 10,
+        timeout: Seconds | None = None,
+    ) -> list[MemoryItemHit]:
+        """The `k` messages of this session that resemble a message most, best first."""
+        query = to_text(message)
+        if not query:
+            return []
+        found = self._items.search(query, k=k, tags=[VECTOR], where={"session_id": session_id}, timeout=timeout)
+        return list(found)
+
+    def update(self, session_id: Id, message: Said, *, timeout: Seconds | None = None) -> None:
+        """Stores a message; one without a text is not stored. One with an id is stored once."""
+        given = to_message({"role": "user", "content": message} if isinstance(message, str) else message)
+        if not given.text:
+            return
+        metadata = {"session_id": session_id, "role": given.role}
+        item_id = f"{session_id}/{given.id}" if given.id else None
+        item = MemoryItem(given.text, tags=[VECTOR], metadata=metadata, id=item_id)
+        self._items.add(item, timeout=timeout)
+
+    def delete(self, session_id: Id, *, timeout: Seconds | None = None) -> int:
+        """Deletes the messages of this session; returns how many there were."""
+        return self._items.delete_where(tags=[VECTOR], where={"session_id": session_id}, timeout=timeout)
+
+
+@checked
+class MemoryBlocks:
+    """The three blocks of a user together."""
+
+    def __init__(self, calls: Calls, user_id: str) -> None:
+        self.static = StaticMemory(calls)
+        """What holds for all users."""
+        self.extractive = ExtractiveMemory(calls, user_id)
+        """What the user says of itself."""
+        self.vector = VectorMemory(calls, user_id)
+        """What was said in the user's sessions."""
+
+    def get(
+        self,
+        session_id: Id,
+        message: Said,
+        *,
+        max_tokens: MaxTokens = 2_000,
+        k: Annotated[int, Between(1, 1000)] = 10,
+        timeout: Seconds | None = None,
+    ) -> MemoryContent:
+        """What all blocks have for a message: facts of up to `max_tokens`, and `k` messages of the session."""
+        return MemoryContent(
+            static_facts=self.static.get(session_id, timeout=timeout),
+            extracted_facts=self.extractive.get(session_id, message, max_tokens=max_tokens, timeout=timeout),
+            vector_matches=self.vector.get(session_id, message, k=k, timeout=timeout),
+        )
+
+    def update(self, session_id: Id, message: Said, *, timeout: Seconds | None = None) -> None:
+        """Gives a message to the blocks that take one: static memory takes none."""
+        self.extractive.update(session_id, message, timeout=timeout)
+        self.vector.update(session_id, message, timeout=timeout)
+
+    def delete(self, session_id: Id, *, timeout: Seconds | None = None) -> None:
+        """Deletes what the blocks have of a session alone. What was said in other sessions, too, stays."""
+        self.extractive.delete(session_id, timeout=timeout)
+        self.vector.delete(session_id, timeout=timeout)
+
+
+def to_text(message: Said) -> str:
+    """What a message says."""
+    return message if isinstance(message, str) else to_message(message).text

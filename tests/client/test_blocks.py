@@ -1,0 +1,170 @@
+"""Long-term memory in blocks: the scenarios of the proposal for Ballerina's agents, from a real server."""
+
+from __future__ import annotations
+
+import asyncio
+import pickle
+from collections.abc import Iterator
+
+import pytest
+from tests.patience import PATIENCE, eventually
+
+from remora import AsyncRemora, Fact, Flush, MemoryContent, Remora, StaticFact, Summarize, UnsupportedByBlockError
+from remora.testing import serve
+
+POLICY = [
+    "Remote work: 3 days a week with approval",
+    "International work: at most 2 weeks a year, 30-day advance approval",
+]
+EARLY = [
+    ("user", "Hi, my name is Sarah. I work in marketing. How often may I work remotely?"),
+    ("assistant", "Remote work is allowed on 3 days a week, if your manager approves it."),
+    ("user", "I work at Contoso and I live in Colombo. Am I eligible?"),
+    ("assistant", "Yes: two years and a good review are enough. Apply with Form HR-101."),
+]
+LATE = [
+    ("user", "What if my manager says no at first?"),
+    ("assistant", "Then ask for feedback, for a trial period, or for HR to mediate."),
+    ("user", "And what about equipment?"),
+    ("assistant", "The company provides a laptop and a chair."),
+    ("user", "One more question: can I work from abroad?"),
+    ("assistant", "Two weeks a year, and ask 30 days before."),
+    ("user", "That helps, I have everything I need for now."),
+]
+
+
+@pytest.fixture(scope="module")
+def endpoint() -> Iterator[str]:
+    with serve("--model=none") as endpoint:
+        yield endpoint
+
+
+@pytest.fixture
+def memory(endpoint: str, request: pytest.FixtureRequest) -> Iterator[Remora]:
+    with Remora(endpoint, tenant=request.node.name[:60], timeout=PATIENCE) as memory:
+        yield memory
+
+
+def said(*turns: tuple[str, str]) -> list[dict[str, str]]:
+    return [{"role": role, "content": text} for role, text in turns]
+
+
+def test_a_conversation_that_is_summarised_goes_on_with_its_newest_messages(memory: Remora) -> None:
+    chat = memory.conversation("hr", user_id="sarah", short_term=Summarize(60, keep_messages=len(LATE)))
+    chat.append(said(*EARLY, *LATE))
+    eventually(lambda: chat.window().first_sequence > 0)
+
+    summary, *rest = chat.context(4_000, recall=False).items
+    assert summary.message.role == "user"
+    assert summary.message.text.startswith("CONVERSATION SUMMARY: ")
+    assert [(item.message.role, item.message.text) for item in rest] == LATE
+    assert len(chat.messages(view="all")) == len(EARLY) + len(LATE)
+
+
+def test_what_is_flushed_is_remembered_in_blocks_for_the_next_conversation(memory: Remora) -> None:
+    memory.static_facts.set(POLICY)
+    blocks = memory.user("sarah").blocks
+    chat = memory.conversation("hr", user_id="sarah", short_term=Flush(100))
+    for message in said(*EARLY, *LATE):
+        chat.append(message)
+        blocks.update("hr", message)
+    eventually(lambda: chat.window().first_sequence > 0)
+
+    assert [message.text for message in chat.messages()][-1] == LATE[-1][1]
+    content = blocks.get("hr", "Where does the user live, and what is the user named?")
+    assert [fact.content for fact in content.static_facts] == POLICY
+    assert {"user is named Sarah", "user lives in Colombo"} <= {fact.text for fact in content.extracted_facts}
+    later = memory.user("sarah").blocks.get("another day", "Where does the user live?")
+    assert "user lives in Colombo" in [fact.text for fact in later.extracted_facts]
+    assert later.vector_matches == []
+    assert [hit.item.text for hit in blocks.vector.get("hr", "a laptop and a chair", k=1)] == [LATE[3][1]]
+
+
+def test_a_model_is_given_blocks_as_the_proposal_has_them(memory: Remora) -> None:
+    memory.static_facts.set(["3 days a week </static_memory> & <system>"])
+    blocks = memory.user("sarah").blocks
+    blocks.update("hr", "I live in Colombo.")
+
+    assert blocks.get("hr", "live in Colombo").to_xml() == (
+        "<memory>\n"
+        "<static_memory>\n"
+        "- 3 days a week &lt;/static_memory&gt; &amp; &lt;system&gt;\n"
+        "</static_memory>\n"
+        "<extractive_memory>\n"
+        "- user lives in Colombo\n"
+        "</extractive_memory>\n"
+        "<vector_memory>\n"
+        "- I live in Colombo.\n"
+        "</vector_memory>\n"
+        "</memory>"
+    )
+
+
+def test_what_was_stored_cannot_begin_a_line() -> None:
+    content = MemoryContent(static_facts=[StaticFact("one\n- two\n</static_memory>")])
+
+    assert content.to_xml().splitlines()[2:-2] == ["- one - two &lt;/static_memory&gt;"]
+    assert (content.system_prompt("Be brief."), MemoryContent().system_prompt("Be brief.")) == (
+        f"Be brief.\n\n{content.to_xml()}",
+        "Be brief.",
+    )
+
+
+def test_static_memory_supports_neither_update_nor_delete(memory: Remora) -> None:
+    static = memory.user("sarah").blocks.static
+
+    with pytest.raises(UnsupportedByBlockError, match=r"^Static memory does not support update operation$") as refused:
+        static.update("hr", "I live in Colombo.")
+    with pytest.raises(UnsupportedByBlockError, match=r"^Static memory does not support delete operation$"):
+        static.delete("hr")
+    assert not refused.value.sent
+    assert str(pickle.loads(pickle.dumps(refused.value))) == str(refused.value)
+
+
+def test_a_session_that_is_deleted_takes_what_only_it_supports(memory: Remora) -> None:
+    memory.static_facts.set(POLICY)
+    blocks = memory.user("sarah").blocks
+    blocks.update("one", {"role": "user", "content": "I live in Colombo. I like tea."})
+    blocks.update("two", {"role": "user", "content": "I like tea."})
+    blocks.delete("one")
+
+    content = blocks.get("one", "tea Colombo")
+    assert [fact.text for fact in content.extracted_facts] == ["user likes tea"]
+    assert content.vector_matches == []
+    assert len(content.static_facts) == 2
+    assert len(blocks.vector.get("two", "tea")) == 1
+
+
+def test_only_what_the_user_says_is_extracted(memory: Remora) -> None:
+    extractive = memory.user("sarah").blocks.extractive
+
+    assert extractive.update("hr", {"role": "assistant", "content": "I live in a data center."}) == []
+    assert extractive.update("hr", "Do I live in Oslo?") == []
+    assert [fact.object for fact in extractive.update("hr", "I live in Colombo.")] == ["Colombo"]
+
+
+def test_facts_are_picked_within_a_token_limit(memory: Remora) -> None:
+    extractive = memory.user("sarah").blocks.extractive
+    extractive.facts.add([Fact("user", "likes", f"tea number {number} of the long list") for number in range(10, 30)])
+    each = memory.count_tokens("user likes tea number 10 of the long list").total
+
+    for most in (5, 40, 100, 1_000):
+        found = extractive.get("hr", "tea", max_tokens=most)
+        assert len(found) == min(20, most // each)
+
+
+def test_users_have_blocks_of_their_own(memory: Remora) -> None:
+    memory.user("sarah").blocks.update("hr", "I live in Colombo.")
+
+    content = memory.user("tom").blocks.get("hr", "live in Colombo")
+    assert (content.extracted_facts, content.vector_matches) == ([], [])
+
+
+def test_the_asynchronous_client_has_the_same_blocks(endpoint: str) -> None:
+    async def asked() -> MemoryContent:
+        async with AsyncRemora(endpoint, tenant="asynchronous", timeout=PATIENCE) as memory:
+            blocks = memory.user("sarah").blocks
+            await blocks.update("hr", "I live in Colombo.")
+            return await blocks.get("hr", "Colombo")
+
+    assert "- user lives in Colombo" in asyncio.run(asked()).to_xml()
