@@ -100,10 +100,15 @@ test-typescript: $(READY) $(TYPESCRIPT) ## Run TypeScript's tests
 test-go: $(READY) ## Run Go's tests
 	@tools/test_go.sh
 
+.PHONY: test-java
+test-java: $(READY) ## Run Java's tests, with Maven
+	@tools/test_java.sh
+
 .PHONY: suites
-suites: $(READY) $(foreach suite,voltagent langgraph-js $(PYTHON_SUITES),$(SUITES)/$(suite)/.installed) ## Test what plugs into agent frameworks, with their packages, which are large
+suites: $(READY) $(foreach suite,voltagent langgraph-js $(PYTHON_SUITES),$(SUITES)/$(suite)/.installed) ## Test what plugs into agent frameworks, with their packages, which are large, and Java's client
 	@tools/run_parts.sh "VoltAgent's suite" tools/suite_voltagent.sh "LangGraph's suite" "tools/suite_python.sh langgraph" \
-		"NeMo's suite" "tools/suite_python.sh nat" "LangGraph.js's suite" tools/suite_langgraph_js.sh
+		"NeMo's suite" "tools/suite_python.sh nat" "LangGraph.js's suite" tools/suite_langgraph_js.sh \
+		"Java's tests" "tools/test_java.sh --if-installed"
 
 .PHONY: faults
 faults: $(READY) ## Test faults for half an hour: at every point, isolation of tenants, 200 kills; KILLS=count, SEED=one to repeat

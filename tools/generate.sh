@@ -8,7 +8,9 @@ folders=(
     clients/python/remora/v1 clients/typescript/packages/client/src/generated clients/go/v1
     server/remora_server/rpc/contract server/remora_server/storage/v1 typings/google/rpc
 )
-files=(clients/go/reasons.go)
+files=(
+    clients/go/reasons.go clients/java/src/main/java/dev/remora/Reason.java clients/java/src/main/contract/remora.binpb
+)
 if [[ ${1-} == --list ]]; then
     printf '%s\n' "${folders[@]}" "${files[@]}"
     exit
@@ -28,6 +30,11 @@ done
 # The limits of fields are options, which the server reads from an image; clients are generated without them.
 node_modules/.bin/buf build proto --exclude-source-info --as-file-descriptor-set \
     --output "$output/server/remora_server/rpc/contract/image.binpb"
+
+# Maven generates Java's code itself, from the contract as descriptors.
+mkdir -p "$output/clients/java/src/main/contract"
+node_modules/.bin/buf build proto --as-file-descriptor-set --output - | .venv/bin/python tools/java_contract.py \
+    >"$output/clients/java/src/main/contract/remora.binpb"
 
 # One module with everything of the contract, for imports.
 typescript=$output/clients/typescript/packages/client/src/generated

@@ -1,4 +1,4 @@
-"""Writes the reasons of errors for Go from those of the Python client, below the folder that it is given."""
+"""Writes the reasons of errors for Go and Java from those of the Python client, below the folder that it is given."""
 
 from __future__ import annotations
 
@@ -22,11 +22,22 @@ package remora
 // The reasons. Each is an error for errors.Is.
 const ("""
 
+JAVA = Path("clients/java/src/main/java/dev/remora/Reason.java")
+JAVA_HEAD = f"""\
+// {MADE}
+
+package dev.remora;
+
+/** Why calls fail. They are texts, so that a newer server's reasons can be compared, too. */
+public final class Reason {{
+    private Reason() {{}}"""
+
 
 def main(output: Path) -> None:
-    """Write the file."""
-    (output / GO).parent.mkdir(parents=True, exist_ok=True)
-    (output / GO).write_text("\n".join(go()) + "\n", "utf-8")
+    """Write the files."""
+    for path, lines in ((GO, go()), (JAVA, java())):
+        (output / path).parent.mkdir(parents=True, exist_ok=True)
+        (output / path).write_text("\n".join(lines) + "\n", "utf-8")
 
 
 def go() -> Iterator[str]:
@@ -36,6 +47,15 @@ def go() -> Iterator[str]:
         yield f"\t// {name}: {meaning}"
         yield f'\t{name} Reason = "{reason}"'
     yield ")"
+
+
+def java() -> Iterator[str]:
+    yield JAVA_HEAD
+    for reason, meaning in reasons():
+        yield ""
+        yield f"    /** {meaning} */"
+        yield f'    public static final String {reason} = "{reason}";'
+    yield "}"
 
 
 def reasons() -> Iterator[tuple[str, str]]:

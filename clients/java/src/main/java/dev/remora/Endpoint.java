@@ -1,0 +1,121 @@
+package dev.remora;
+
+import com.sun.security.auth.module.UnixSystem;
+import io.grpc.Grpc;
+import io.grpc.InsecureChannelCredentials;
+import io.grpc.ManagedChannelBuilder;
+import io.grpc.netty.shaded.io.grpc.netty.NettyChannelBuilder;
+import io.grpc.netty.shaded.io.netty.channel.ChannelOption;
+import io.grpc.Status;
+import java.io.IOException;
+import java.net.URI;
+import java.net.URISyntaxException;
+import java.nio.file.Files;
+import java.nio.file.LinkOption;
+import java.nio.file.Path;
+import java.util.Map;
+import java.util.OptionalInt;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
+
+/** Which server a client calls, by the rules that all clients and the server share. */
+final class Endpoint {
+    static final String VARIABLE = "REMORA_ENDPOINT";
+
+    private static final String UNIX = "unix:";
+    private static final Pattern HOST_AND_PORT = Pattern.compile("(\\[[^\\]]+\\]|[^:/]+):(\\d{1,5})");
+    private static final int LARGEST_PORT = 65_535;
+
+    private Endpoint() {}
+
+    /** The endpoint that the environment names, else that in the runtime directory. */
+    static String ofEnvironment(Map<String, String> environment) {
+        String named = environment.getOrDefault(VARIABLE, "");
+        return named.isEmpty() ? UNIX + runtimeDirectory(environment).resolve("remora.sock") : require(named, "$" + VARIABLE);
+    }
+
+    static String require(String endpoint, String field) {
+        if (isEndpoint(endpoint)) {
+            return endpoint;
+        }
+        throw RemoraException.invalidField(field, "is \"" + endpoint + "\"; it must be unix:/path or host:port");
+    }
+
+    private static boolean isEndpoint(String text) {
+        if (text.startsWith(UNIX)) {
+            return text.length() > UNIX.length();
+        }
+        Matcher form = HOST_AND_PORT.matcher(text);
+        return form.matches() && Integer.parseInt(form.group(2)) <= LARGEST_PORT;
+    }
+
+    static ManagedChannelBuilder<?> channelTo(String endpoint) {
+        ManagedChannelBuilder<?> channel =
+                Grpc.newChannelBuilder(targetOf(endpoint), InsecureChannelCredentials.create()).overrideAuthority(authorityOf(endpoint));
+        if (endpoint.startsWith(UNIX) && channel instanceof NettyChannelBuilder netty) {
+            netty.withOption(ChannelOption.SO_KEEPALIVE, null); // gRPC sets it, and Netty warns that these sockets have none
+        }
+        return channel;
+    }
+
+    private static String targetOf(String endpoint) {
+        if (!endpoint.startsWith(UNIX)) {
+            return "dns:///" + endpoint;
+        }
+        try {
+            return new URI("unix", null, socketOf(endpoint).toString(), null).toASCIIString();
+        } catch (URISyntaxException error) {
+            throw new IllegalStateException(error); // an absolute path always has a URI
+        }
+    }
+
+    private static String authorityOf(String endpoint) {
+        return endpoint.startsWith(UNIX) ? "localhost" : endpoint;
+    }
+
+    /**
+     * Refuses the default endpoint if its directory is another user's, who would be told all that is sent. Root may own it, as the
+     * server allows; a directory that is not there is nobody's.
+     */
+    static void requireOwnDefault(String endpoint, Map<String, String> environment) {
+        Path directory = runtimeDirectory(environment);
+        if (!endpoint.startsWith(UNIX) || !socketOf(endpoint).equals(directory.resolve("remora.sock").toAbsolutePath().normalize())) {
+            return;
+        }
+        OptionalInt other = otherOwner(directory);
+        if (other.isPresent()) {
+            String told = "%s, where the socket of a Remora server would be, belongs to user %d, not to user %d: set $XDG_RUNTIME_DIR, "
+                    + "or say with $%s where the server listens";
+            throw new RemoraException(Status.Code.PERMISSION_DENIED, "", told.formatted(directory, other.getAsInt(), ownUser(), VARIABLE));
+        }
+    }
+
+    /** The user, neither this process's nor root, to whom a directory belongs, or a symbolic link to one. */
+    private static OptionalInt otherOwner(Path directory) {
+        OptionalInt ofLink = otherOwner(directory, LinkOption.NOFOLLOW_LINKS);
+        return ofLink.isPresent() ? ofLink : otherOwner(directory, new LinkOption[0]);
+    }
+
+    private static OptionalInt otherOwner(Path directory, LinkOption... follows) {
+        try {
+            int owner = (Integer) Files.getAttribute(directory, "unix:uid", follows);
+            return owner == 0 || owner == ownUser() ? OptionalInt.empty() : OptionalInt.of(owner);
+        } catch (IOException error) {
+            return OptionalInt.empty(); // it is not there, or may not be looked at, nor connected to
+        }
+    }
+
+    private static Path runtimeDirectory(Map<String, String> environment) {
+        String runtime = environment.getOrDefault("XDG_RUNTIME_DIR", "");
+        return runtime.isEmpty() ? Path.of("/tmp/remora-" + ownUser()) : Path.of(runtime, "remora");
+    }
+
+    private static long ownUser() {
+        return new UnixSystem().getUid();
+    }
+
+    /** The path, made absolute; one that begins with several slashes begins with one. */
+    private static Path socketOf(String endpoint) {
+        return Path.of(endpoint.substring(UNIX.length())).toAbsolutePath().normalize();
+    }
+}

@@ -1,0 +1,188 @@
+package dev.remora;
+
+import dev.remora.v1.AdminServiceGrpc;
+import dev.remora.v1.CheckpointServiceGrpc;
+import dev.remora.v1.ConversationServiceGrpc;
+import dev.remora.v1.HistoryServiceGrpc;
+import dev.remora.v1.MemoryServiceGrpc;
+import dev.remora.v1.Origin;
+import dev.remora.v1.StoreServiceGrpc;
+import dev.remora.v1.TextServiceGrpc;
+import dev.remora.v1.TransferServiceGrpc;
+import dev.remora.v1.UserServiceGrpc;
+import dev.remora.v1.VectorServiceGrpc;
+import dev.remora.v1.WorkflowServiceGrpc;
+import io.grpc.Channel;
+import io.grpc.Metadata;
+import java.time.Duration;
+
+/**
+ * A connection to one Remora server, as one tenant. It connects with its first call, and again after the connection broke. It
+ * may be used by many threads.
+ *
+ * <p>Calls are repeated within their deadline while the server is unavailable; a write takes effect once. A read that failed may
+ * be made again as it is. A write that failed may have taken effect: make the same call again with
+ * {@link RemoraException#requestId()} as its request id, and it takes effect once. Reads see all earlier writes of this client.
+ *
+ * <p>Calls throw {@link io.grpc.StatusRuntimeException}; {@link RemoraException#of} tells its reason.
+ */
+public final class Remora implements AutoCloseable {
+    private final String endpoint;
+    private final RemoraChannel channel;
+
+    private Remora(String endpoint, RemoraChannel channel) {
+        this.endpoint = endpoint;
+        this.channel = channel;
+    }
+
+    /** What a client is made with; everything has a default. */
+    public static Builder builder() {
+        return new Builder();
+    }
+
+    /** Conversations and their messages. */
+    public ConversationServiceGrpc.ConversationServiceBlockingStub conversations() {
+        return ConversationServiceGrpc.newBlockingStub(channel);
+    }
+
+    /** Searches, contexts and working memories. */
+    public MemoryServiceGrpc.MemoryServiceBlockingStub memory() {
+        return MemoryServiceGrpc.newBlockingStub(channel);
+    }
+
+    /** Steps of conversations, and what agents did. */
+    public HistoryServiceGrpc.HistoryServiceBlockingStub history() {
+        return HistoryServiceGrpc.newBlockingStub(channel);
+    }
+
+    /** Runs of workflows and their steps. */
+    public WorkflowServiceGrpc.WorkflowServiceBlockingStub workflows() {
+        return WorkflowServiceGrpc.newBlockingStub(channel);
+    }
+
+    /** Vectors and their collections. */
+    public VectorServiceGrpc.VectorServiceBlockingStub vectors() {
+        return VectorServiceGrpc.newBlockingStub(channel);
+    }
+
+    /** Items: JSON values under keys in namespaces. */
+    public StoreServiceGrpc.StoreServiceBlockingStub store() {
+        return StoreServiceGrpc.newBlockingStub(channel);
+    }
+
+    /** Checkpoints of graphs, and their threads. */
+    public CheckpointServiceGrpc.CheckpointServiceBlockingStub checkpoints() {
+        return CheckpointServiceGrpc.newBlockingStub(channel);
+    }
+
+    /** Users. */
+    public UserServiceGrpc.UserServiceBlockingStub users() {
+        return UserServiceGrpc.newBlockingStub(channel);
+    }
+
+    /** Token counts and embeddings. */
+    public TextServiceGrpc.TextServiceBlockingStub text() {
+        return TextServiceGrpc.newBlockingStub(channel);
+    }
+
+    /** Exports and imports. */
+    public TransferServiceGrpc.TransferServiceBlockingStub transfer() {
+        return TransferServiceGrpc.newBlockingStub(channel);
+    }
+
+    /** The server's status, and backups. */
+    public AdminServiceGrpc.AdminServiceBlockingStub admin() {
+        return AdminServiceGrpc.newBlockingStub(channel);
+    }
+
+    /** The channel, for generated clients of another kind, such as those with futures. */
+    public Channel channel() {
+        return channel;
+    }
+
+    /** Where the server listens. */
+    public String endpoint() {
+        return endpoint;
+    }
+
+    /** The least revision of reads: the greatest that this client wrote or was given, at first 0. */
+    public long revision() {
+        return channel.revision();
+    }
+
+    /** Makes later reads see at least this revision, such as one that another client wrote. */
+    public void advanceTo(long revision) {
+        channel.advanceTo(revision);
+    }
+
+    /** Closes the connection and cancels calls in progress; later calls fail with {@link Reason#CLIENT_CLOSED}. */
+    @Override
+    public void close() {
+        channel.close();
+    }
+
+    /** Options of a client. */
+    public static final class Builder {
+        private final Metadata identity = new Metadata();
+        private String endpoint;
+        private Duration timeout = Duration.ofSeconds(2);
+        private Origin origin;
+
+        private Builder() {}
+
+        /** The server, {@code unix:/path} or {@code host:port}; by default {@code $REMORA_ENDPOINT}, else where it listens by default. */
+        public Builder endpoint(String endpoint) {
+            this.endpoint = Endpoint.require(endpoint, "endpoint");
+            return this;
+        }
+
+        /** The tenant, if the server requires no token; else it must be the token's. */
+        public Builder tenant(String tenant) {
+            return header("remora-tenant", requireSendable(tenant, "tenant"));
+        }
+
+        /** Authenticates. */
+        public Builder token(String token) {
+            return header("authorization", "Bearer " + requireSendable(token, "token"));
+        }
+
+        /** How long a call may take, repeats included, if it has no deadline of its own; by default 2 seconds. */
+        public Builder timeout(Duration timeout) {
+            if (timeout.isNegative() || timeout.isZero()) {
+                throw RemoraException.invalidField("timeout", "is " + timeout + "; it must be greater than 0");
+            }
+            this.timeout = timeout;
+            return this;
+        }
+
+        /** Is kept in the records of writes: the agent and its run. */
+        public Builder origin(String agentId, String runId) {
+            origin = Origin.newBuilder().setAgentId(agentId).setRunId(runId).build();
+            return this;
+        }
+
+        /** Makes the client. It does not connect yet. */
+        public Remora build() {
+            String chosen = endpoint != null ? endpoint : Endpoint.ofEnvironment(System.getenv());
+            return new Remora(chosen, new RemoraChannel(chosen, identity, timeout, origin));
+        }
+
+        private Builder header(String name, String value) {
+            Metadata.Key<String> key = Metadata.Key.of(name, Metadata.ASCII_STRING_MARSHALLER);
+            identity.discardAll(key);
+            identity.put(key, value);
+            return this;
+        }
+
+        /** Refuses what metadata cannot hold. The refusal does not show it: a token is a secret. */
+        private static String requireSendable(String value, String field) {
+            if (value.isEmpty()) {
+                throw RemoraException.invalidField(field, "is empty; give one, or leave it out");
+            }
+            if (!value.chars().allMatch(letter -> letter >= 0x20 && letter <= 0x7e)) {
+                throw RemoraException.invalidField(field, "must be printable ASCII");
+            }
+            return value;
+        }
+    }
+}

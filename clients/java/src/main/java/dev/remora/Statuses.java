@@ -1,0 +1,96 @@
+package dev.remora;
+
+import com.google.protobuf.Any;
+import com.google.protobuf.InvalidProtocolBufferException;
+import com.google.rpc.BadRequest;
+import com.google.rpc.ErrorInfo;
+import com.google.rpc.RetryInfo;
+import dev.remora.RemoraException.Details;
+import dev.remora.RemoraException.FieldViolation;
+import io.grpc.Metadata;
+import io.grpc.Status;
+import io.grpc.protobuf.StatusProto;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.EnumSet;
+import java.util.List;
+import java.util.Map;
+import java.util.Set;
+import java.util.regex.Pattern;
+import java.util.stream.Collectors;
+
+/** Reads what ended a call: gRPC's status in, an exception out. */
+final class Statuses {
+    private static final String DOMAIN = "remora.dev";
+    private static final Pattern SENTENCE_BEGINS = Pattern.compile("(are|cannot|has|have|is|must) .*", Pattern.DOTALL);
+    /** After these nobody knows whether a write took effect. */
+    private static final Set<Status.Code> OPEN = EnumSet.of(
+            Status.Code.UNAVAILABLE, Status.Code.DEADLINE_EXCEEDED, Status.Code.CANCELLED, Status.Code.INTERNAL, Status.Code.UNKNOWN);
+
+    private Statuses() {}
+
+    static RemoraException read(Status status, Metadata trailers, String requestId) {
+        Details details = detailsOf(status, trailers, requestId);
+        String message = details.fields().isEmpty() ? textOf(status) : sentences(details.fields());
+        return new RemoraException(status.getCode(), message, details, status.getCause());
+    }
+
+    static RemoraException connectionFailed(RemoraException failure, String endpoint) {
+        String told = "no Remora server answers at %s (%s); `remora serve` starts one, and endpoint or $%s says where it listens";
+        Details details = new Details(
+                Reason.CONNECTION_FAILED, Map.of("endpoint", endpoint), List.of(), failure.retryDelay(), failure.requestId());
+        String message = told.formatted(endpoint, failure.getMessage(), Endpoint.VARIABLE);
+        return new RemoraException(failure.code(), message, details, failure.getCause());
+    }
+
+    static RemoraException withMessage(RemoraException failure, String message) {
+        Details same = new Details(
+                failure.reason(), failure.metadata(), failure.fields(), failure.retryDelay(), failure.requestId());
+        return new RemoraException(failure.code(), message, same, failure.getCause());
+    }
+
+    /** Says what to do about a write of which nobody knows whether it took effect. */
+    static RemoraException withRepeat(RemoraException failure, boolean sent) {
+        if (failure.requestId().isEmpty() || !OPEN.contains(failure.code())) {
+            return failure;
+        }
+        String told = sent
+                ? "; it may have taken effect: the same call with request id \"" + failure.requestId() + "\" takes effect once"
+                : "; nothing was sent";
+        return withMessage(failure, failure.getMessage() + told);
+    }
+
+    private static Details detailsOf(Status status, Metadata trailers, String requestId) {
+        String reason = "";
+        Map<String, String> metadata = Map.of();
+        List<FieldViolation> fields = new ArrayList<>();
+        Duration delay = Duration.ZERO;
+        try {
+            for (Any detail : StatusProto.fromStatusAndTrailers(status, trailers).getDetailsList()) {
+                if (detail.is(ErrorInfo.class) && detail.unpack(ErrorInfo.class).getDomain().equals(DOMAIN)) {
+                    reason = detail.unpack(ErrorInfo.class).getReason();
+                    metadata = Map.copyOf(detail.unpack(ErrorInfo.class).getMetadataMap());
+                } else if (detail.is(BadRequest.class)) {
+                    detail.unpack(BadRequest.class).getFieldViolationsList()
+                            .forEach(wrong -> fields.add(new FieldViolation(wrong.getField(), wrong.getDescription())));
+                } else if (detail.is(RetryInfo.class)) {
+                    com.google.protobuf.Duration asked = detail.unpack(RetryInfo.class).getRetryDelay();
+                    delay = Duration.ofSeconds(asked.getSeconds(), asked.getNanos());
+                }
+            }
+        } catch (InvalidProtocolBufferException malformed) {
+            return new Details("", Map.of(), List.of(), Duration.ZERO, requestId); // not from Remora; its code and text are left
+        }
+        return new Details(reason, metadata, List.copyOf(fields), delay, requestId);
+    }
+
+    private static String textOf(Status status) {
+        return status.getDescription() == null ? status.getCode().toString() : status.getDescription();
+    }
+
+    private static String sentences(List<FieldViolation> fields) {
+        return fields.stream()
+                .map(wrong -> wrong.field() + (SENTENCE_BEGINS.matcher(wrong.description()).matches() ? " " : ": ") + wrong.description())
+                .collect(Collectors.joining("; "));
+    }
+}

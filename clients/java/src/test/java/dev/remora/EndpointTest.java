@@ -1,0 +1,112 @@
+package dev.remora;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import com.sun.security.auth.module.UnixSystem;
+import dev.remora.v1.GetStatusRequest;
+import io.grpc.Status;
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.LinkOption;
+import java.nio.file.Path;
+import java.time.Duration;
+import java.util.Map;
+import org.junit.jupiter.api.Assumptions;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
+
+/** Where a client looks for a server, and what it is not made with. */
+class EndpointTest {
+    private static final int ANOTHER_USER = 4_242;
+
+    @TempDir
+    private Path runtime;
+
+    @Test
+    void theEndpointIsByDefaultInTheRuntimeDirectory() {
+        assertEquals("unix:" + runtime + "/remora/remora.sock", Endpoint.ofEnvironment(environment()));
+        String own = "unix:/tmp/remora-" + new UnixSystem().getUid() + "/remora.sock";
+        assertEquals(own, Endpoint.ofEnvironment(Map.of("XDG_RUNTIME_DIR", "", "REMORA_ENDPOINT", "")));
+    }
+
+    @Test
+    void theEnvironmentNamesAnEndpoint() {
+        assertEquals("sidecar:7411", Endpoint.ofEnvironment(Map.of("REMORA_ENDPOINT", "sidecar:7411")));
+        RemoraException wrong = assertThrows(
+                RemoraException.class, () -> Endpoint.ofEnvironment(Map.of("REMORA_ENDPOINT", "localhost")));
+        assertEquals("$REMORA_ENDPOINT is \"localhost\"; it must be unix:/path or host:port", wrong.getMessage());
+    }
+
+    @ParameterizedTest
+    @ValueSource(strings = {"", "localhost", "unix:", ":7411", "localhost:", "localhost:http", "http://h:1/x", "h:65536"})
+    void anEndpointHasNoOtherForm(String endpoint) {
+        assertTrue(assertThrows(RemoraException.class, () -> Remora.builder().endpoint(endpoint)).is(Reason.INVALID_FIELD));
+    }
+
+    @Test
+    void aSocketIsFoundHoweverItsPathIsWritten() throws IOException {
+        try (RealServer server = RealServer.start(RealServer.overUnix())) {
+            String path = server.endpoint().substring("unix:".length());
+            Path odd = Files.createSymbolicLink(runtime.resolve("100%?# é"), Path.of(path));
+            for (String endpoint : new String[] {"unix://" + path, "unix:" + Path.of("").toAbsolutePath().relativize(Path.of(path)), "unix:" + odd}) {
+                try (Remora client = RealServer.client(endpoint)) {
+                    client.admin().getStatus(GetStatusRequest.getDefaultInstance());
+                }
+            }
+        }
+    }
+
+    @Test
+    void theDefaultSocketInAnotherUsersDirectoryIsNotCalled() throws IOException {
+        Path directory = Files.createDirectory(runtime.resolve("remora"));
+        giveAway(directory);
+        refuses("unix:" + directory + "/remora.sock");
+        refuses("unix://" + directory + "/remora.sock");
+        Files.delete(directory);
+        Files.createSymbolicLink(directory, runtime);
+        giveAway(directory);
+        refuses("unix:" + directory + "/remora.sock");
+    }
+
+    @Test
+    void onesOwnDirectoryAndOtherSocketsMayBeCalled() throws IOException {
+        Path directory = Files.createDirectory(runtime.resolve("remora"));
+        Endpoint.requireOwnDefault("unix:" + directory + "/remora.sock", environment());
+        giveAway(directory);
+        Endpoint.requireOwnDefault("unix:" + directory + "/another.sock", environment());
+    }
+
+    @Test
+    void anOptionThatNoCallCouldBeMadeWithIsRefused() {
+        Map<String, Runnable> options = Map.of(
+                "tenant", () -> Remora.builder().tenant(""),
+                "token", () -> Remora.builder().token("s\nx"),
+                "timeout", () -> Remora.builder().timeout(Duration.ZERO));
+        options.forEach((field, option) -> {
+            RemoraException refused = assertThrows(RemoraException.class, option::run);
+            assertEquals(field, refused.fields().get(0).field());
+            assertFalse(refused.getMessage().contains("s\nx"));
+        });
+    }
+
+    private void refuses(String endpoint) {
+        RemoraException refused =
+                assertThrows(RemoraException.class, () -> Endpoint.requireOwnDefault(endpoint, environment()));
+        assertEquals(Status.Code.PERMISSION_DENIED, refused.code());
+        assertTrue(refused.getMessage().contains("belongs to user 4242"), refused.getMessage());
+    }
+
+    private Map<String, String> environment() {
+        return Map.of("XDG_RUNTIME_DIR", runtime.toString());
+    }
+
+    private static void giveAway(Path path) throws IOException {
+        Assumptions.assumeTrue(new UnixSystem().getUid() == 0, "only root can give a directory to another user");
+        Files.setAttribute(path, "unix:uid", ANOTHER_USER, LinkOption.NOFOLLOW_LINKS);
+    }
+}

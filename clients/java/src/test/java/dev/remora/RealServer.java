@@ -1,0 +1,63 @@
+package dev.remora;
+
+import dev.remora.v1.GetStatusRequest;
+import java.io.IOException;
+import java.net.InetAddress;
+import java.net.ServerSocket;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.time.Duration;
+import java.util.concurrent.CompletableFuture;
+
+/** A real server for tests, run by the Python of the clone. It keeps all in memory. */
+record RealServer(String endpoint, Process process) implements AutoCloseable {
+    /** For what ends by itself; only a hang takes it. */
+    static final Duration PATIENCE = Duration.ofSeconds(300);
+
+    static final Path REPOSITORY = Path.of("../..").toAbsolutePath().normalize();
+
+    static RealServer start(String endpoint) throws IOException {
+        Path log = Files.createTempFile("remora-", ".log");
+        Process process = new ProcessBuilder(
+                        fromClone("REMORA_PYTHON", ".venv/bin/python"), "-m", "remora_server", "--listen", endpoint,
+                        "--data", ":memory:", "--model-dir", fromClone("REMORA_MODEL_DIR", ".cache/model"))
+                .redirectErrorStream(true)
+                .redirectOutput(log.toFile())
+                .start();
+        try (Remora client = client(endpoint)) {
+            CompletableFuture<Void> healthy = CompletableFuture.runAsync(() -> client.admin().getStatus(GetStatusRequest.getDefaultInstance()));
+            CompletableFuture.anyOf(healthy, process.onExit()).join();
+        }
+        String said = Files.readString(log);
+        Files.delete(log);
+        if (!process.isAlive()) {
+            throw new IllegalStateException("the server did not start; it says: " + said);
+        }
+        return new RealServer(endpoint, process);
+    }
+
+    /** A client with patience. */
+    static Remora client(String endpoint) {
+        return Remora.builder().endpoint(endpoint).timeout(PATIENCE).build();
+    }
+
+    static String overUnix() throws IOException {
+        return "unix:" + Files.createTempDirectory("remora-").resolve("s");
+    }
+
+    static String overTcp() throws IOException {
+        try (ServerSocket free = new ServerSocket(0, 1, InetAddress.getLoopbackAddress())) {
+            return "127.0.0.1:" + free.getLocalPort();
+        }
+    }
+
+    @Override
+    public void close() {
+        process.destroyForcibly().onExit().join();
+    }
+
+    private static String fromClone(String variable, String place) {
+        String given = System.getenv(variable);
+        return given != null ? given : REPOSITORY.resolve(place).toString();
+    }
+}
