@@ -34,6 +34,7 @@ VALUES = {
     "short_term_overflow": "trim",
     "short_term_max_tokens": "8000",
     "token_file": "/t",
+    "socket_mode": "0660",
     "insecure": "true",
     "log_format": "json",
     "log_level": "debug",

@@ -136,7 +136,7 @@ def _start(settings: Settings, closing: ExitStack) -> None:
     probes = _start_probes(settings.health_listen, closing)
     identity = Identity(_tokens(settings.token_file), OperatorToken.of(operator))
     server = Server(_server_options(settings), identity, *(probe.say for probe in probes))
-    listeners = [parse_listener(endpoint) for endpoint in settings.listen]
+    listeners = [parse_listener(endpoint, int(settings.socket_mode, 8)) for endpoint in settings.listen]
     require_guarded(listeners, guarded=settings.token_file is not None or settings.insecure)
     endpoints = server.bind(listeners)
     models = Models.of(settings, _kernels(settings))

@@ -177,3 +177,14 @@ def test_a_port_in_use_is_refused(binder: Transport) -> None:
 def test_a_host_that_is_not_here_is_refused(binder: Transport) -> None:
     with pytest.raises(ListenError, match=r"cannot listen on 192\.0\.2\.1:1"):
         TcpListener("192.0.2.1", 1).bind(binder)
+
+
+@pytest.mark.parametrize(("mode", "directory"), [(0o600, 0o700), (0o660, 0o750)])
+def test_a_socket_and_a_new_directory_let_in_whom_the_mode_says(
+    binder: Transport, tmp_path: Path, mode: int, directory: int
+) -> None:
+    path = tmp_path / "new" / "s"
+    parse_listener(f"unix:{path}", mode).bind(binder)
+
+    assert stat.S_IMODE(path.stat().st_mode) == mode
+    assert stat.S_IMODE(path.parent.stat().st_mode) == directory

@@ -79,6 +79,7 @@ class Settings(Struct, frozen=True):
     short_term_overflow: str | None
     short_term_max_tokens: int | None
     token_file: Path | None
+    socket_mode: str
     insecure: bool
     log_format: str
     log_level: str
@@ -382,6 +383,13 @@ KEYS: tuple[Key, ...] = (
         placeholder="FILE",
     ),
     Key("insecure", "accept connections from other machines without a token", _flag, default=False),
+    _choice(
+        "socket_mode",
+        "who may connect to a Unix socket: 0600, the server's user alone; 0660, all users of its group, too, which "
+        "is the directory's where that has the setgid bit, as a volume of Kubernetes with an fsGroup does",
+        ("0600", "0660"),
+        "0600",
+    ),
     _choice("log_format", "the format of the log", tuple(logs.FORMATS), "text"),
     _choice("log_level", "the least severe level to log", tuple(logs.LEVELS), "info"),
     _choice("transport", "the gRPC transport; grpcio only if all clients are trusted", ("native", "grpcio"), "native"),

@@ -20,7 +20,10 @@ from remora.address import other_owner
 
 UNIX = "unix:"
 MAX_SOCKET_PATH = 103 if sys.platform == "darwin" else 107  # sockaddr_un's, with a NUL behind it
-SOCKET_UMASK = 0o177  # the socket is its owner's alone: nobody checks the peer
+OWN = 0o600
+"""The mode of a socket that is its owner's alone."""
+SHARED = 0o660
+"""The mode of one that all users of its group reach."""
 
 
 class ListenError(Exception):
@@ -38,9 +41,10 @@ class Binder(Protocol):
 
 
 class UnixListener(Struct, frozen=True):
-    """A Unix socket."""
+    """A Unix socket. Its mode says who may connect: nobody checks the peer."""
 
     path: Path
+    mode: int = OWN
 
     @property
     def endpoint(self) -> str:
@@ -58,14 +62,15 @@ class UnixListener(Struct, frozen=True):
             raise ListenError(f"cannot listen on {self.endpoint}: the path has more than {MAX_SOCKET_PATH} bytes")
         self._make_directory()
         self._remove_stale()
-        with _umask(SOCKET_UMASK), _named(self.endpoint):
+        with _umask(_without(self.mode)), _named(self.endpoint):
             server.bind_unix(str(self.path))
         return self.endpoint
 
     def _make_directory(self) -> None:
         directory = self.path.parent
         try:
-            directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+            with _umask(_without(_of_directory(self.mode))):
+                directory.mkdir(parents=True, exist_ok=True)
             owner = other_owner(directory)
         except OSError as error:
             raise ListenError(f"the directory {directory} cannot be made: {error.strerror}") from error
@@ -117,13 +122,13 @@ class TcpListener(Struct, frozen=True):
 Listener = UnixListener | TcpListener
 
 
-def parse_listener(endpoint: str) -> Listener:
+def parse_listener(endpoint: str, socket_mode: int = OWN) -> Listener:
     """A listener from `unix:/path`, `host:port` or `[IPv6]:port`. Raises ListenError."""
     if endpoint.startswith(UNIX):
         path = Path(endpoint.removeprefix(UNIX))
         if not path.is_absolute():
             raise ListenError(f"{endpoint!r} does not name a socket by its absolute path: unix:/path")
-        return UnixListener(path)
+        return UnixListener(path, socket_mode)
     host, _, port = endpoint.rpartition(":")
     if not host or not (port.isascii() and port.isdigit()) or int(port) > 65_535:
         raise ListenError(f"{endpoint!r} is neither unix:/path nor host:port")
@@ -138,6 +143,16 @@ def require_guarded(listeners: list[Listener], *, guarded: bool) -> None:
             f"other machines would reach {remote[0].endpoint} without a token: "
             "give tokens (--token-file), or say that none are needed (--insecure)"
         )
+
+
+def _of_directory(mode: int) -> int:
+    """The mode of the directory that a socket of this mode needs, if there is none: who may connect may enter it."""
+    return 0o700 if mode == OWN else 0o750
+
+
+def _without(mode: int) -> int:
+    """The umask that leaves a new file at most these permissions."""
+    return 0o777 & ~mode
 
 
 @contextmanager
