@@ -147,7 +147,8 @@ def _start(settings: Settings, closing: ExitStack) -> None:
     closing.callback(_close, store)
     embedders = models.embedders(store.embeddings.dimension, waiters=max(1, settings.threads // ENDPOINT_SHARE))
     chat = None if settings.chat is None else open_chat_model(settings.chat)
-    overflow = _start_overflow(store, tokens, _author(settings, models, chat, tokens, closing), closing)
+    facts = _fact_memory(store, embedders)
+    overflow = _start_overflow(store, tokens, _author(settings, models, chat, tokens, closing), facts, closing)
     if chat is not None:
         closing.callback(chat.close)  # what waits for it ends before those that wait
     receipts = ReceiptBook(store.receipts, settings.receipt_days)
@@ -227,12 +228,18 @@ def _author(
     return Author(tokens, encoder=encoder)
 
 
-def _start_overflow(store: Store, tokens: NativeTokenCounter, author: Author, closing: ExitStack) -> Overflow:
-    overflow = Overflow(_window_reader(store, tokens), store.windows, tokens, author)
+def _start_overflow(
+    store: Store, tokens: NativeTokenCounter, author: Author, facts: FactMemory, closing: ExitStack
+) -> Overflow:
+    overflow = Overflow(_window_reader(store, tokens), store.windows, tokens, author, facts=facts)
     store.windows.listen(overflow)
     closing.callback(overflow.close)
     overflow.start()
     return overflow
+
+
+def _fact_memory(store: Store, embedders: Embedders) -> FactMemory:
+    return FactMemory(store.facts, store.messages, StoredMessageReader(), embedders.of_tenants)
 
 
 class Failing(Protocol):
@@ -383,11 +390,7 @@ def _handlers(
         ItemHandlers(store.items, TextVectors(embedders.of_tenants), page_tokens),
         WorkingMemoryHandlers(store.working_memories),
         MemoryItemHandlers(ItemMemory(store.memory_items, embedders.of_tenants), store.memory_items, page_tokens),
-        FactHandlers(
-            FactMemory(store.facts, store.messages, StoredMessageReader(), embedders.of_tenants),
-            store.facts,
-            page_tokens,
-        ),
+        FactHandlers(_fact_memory(store, embedders), store.facts, page_tokens),
         WindowHandlers(store.windows, summarizing, window_failure),
         UserHandlers(store.users),
         MemoryHandlers(recollection, assembler, reader, tokens, page_tokens, receipts),

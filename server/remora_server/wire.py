@@ -180,8 +180,8 @@ def _policy(policy: ShortTermPolicy) -> short_term_pb2.ShortTermPolicy:
             made.trim.keep_tokens = keep_tokens
         case DeleteOldest(messages):
             made.delete_oldest.messages = messages
-        case Flush(ratio):
-            made.flush.ratio = ratio
+        case Flush(ratio, extract_facts):
+            made.flush.ratio, made.flush.extract_facts = ratio, extract_facts
         case Summarize(max_summary_tokens, keep_messages, prompt, by_client):
             made.summarize.max_summary_tokens, made.summarize.keep_messages = max_summary_tokens, keep_messages
             made.summarize.prompt, made.summarize.by_client = prompt, by_client
@@ -198,7 +198,8 @@ def _overflow(given: short_term_pb2.ShortTermPolicy) -> Overflow:
         case "delete_oldest":
             return DeleteOldest(given.delete_oldest.messages or 1)
         case "flush":
-            return Flush(given.flush.ratio if given.flush.HasField("ratio") else HALF)
+            ratio = given.flush.ratio if given.flush.HasField("ratio") else HALF
+            return Flush(ratio, given.flush.extract_facts)
         case "summarize":
             own = given.summarize
             tokens = own.max_summary_tokens or default_summary_tokens(given.max_tokens)

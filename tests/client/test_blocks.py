@@ -64,10 +64,10 @@ def test_a_conversation_that_is_summarised_goes_on_with_its_newest_messages(memo
 def test_what_is_flushed_is_remembered_in_blocks_for_the_next_conversation(memory: Remora) -> None:
     memory.static_facts.set(POLICY)
     blocks = memory.user("sarah").blocks
-    chat = memory.conversation("hr", user_id="sarah", short_term=Flush(100))
+    chat = memory.conversation("hr", user_id="sarah", short_term=Flush(100, extract_facts=True))
     for message in said(*EARLY, *LATE):
         chat.append(message)
-        blocks.update("hr", message)
+        blocks.vector.update("hr", message)
     eventually(lambda: chat.window().first_sequence > 0)
 
     assert [message.text for message in chat.messages()][-1] == LATE[-1][1]

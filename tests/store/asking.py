@@ -18,11 +18,14 @@ from remora.v1 import (
 )
 from remora_server.domain.calls import Outcome, Read, Write
 from remora_server.domain.conversations import ConversationDraft
+from remora_server.domain.fact_memory import FactMemory
 from remora_server.domain.messages import MessageDraft, MessageEmbedding, MessageQuery, MessageStore
+from remora_server.domain.models import PerTenant
 from remora_server.domain.search import MessageIndex, SearchQuery, SearchResult
 from remora_server.domain.steps import StepDraft, StepPage, StepQuery
 from remora_server.domain.store import Store
 from remora_server.domain.transfers import ExportQuery
+from remora_server.storage.schema.message_reader import StoredMessageReader
 
 NEW = ConversationDraft(id="")
 """An append creates its conversation like this."""
@@ -146,3 +149,8 @@ def steps_of(page: StepPage) -> list[step_pb2.Step]:
 
 def contents(steps: Sequence[step_pb2.Step]) -> list[str]:
     return [step.content for step in steps]
+
+
+def facts_of(tenant: Tenant) -> FactMemory:
+    """What adds facts, without a model."""
+    return FactMemory(tenant.store.facts, tenant.store.messages, StoredMessageReader(), PerTenant(None))

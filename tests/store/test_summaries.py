@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from tests.engine.chat_server import ChatServer, completion, text_of
 from tests.engine.endpoint_server import error
 from tests.patience import PATIENCE, eventually
-from tests.store.asking import Tenant, draft, listed
+from tests.store.asking import Tenant, draft, facts_of, listed
 
 from remora.v1.message_pb2 import Message, ToolCall
 from remora_server.chat_model import open_chat_model
@@ -70,7 +70,9 @@ def start(tenant: Tenant) -> Iterator[Start]:
     begun: list[Overflow] = []
 
     def begin(model: ChatModel | None = None) -> Overflow:
-        moving = Overflow(reader_of(tenant), tenant.store.windows, TOKENS, Author(TOKENS, model))
+        moving = Overflow(
+            reader_of(tenant), tenant.store.windows, TOKENS, Author(TOKENS, model), facts=facts_of(tenant)
+        )
         tenant.store.windows.listen(moving)
         moving.start()
         begun.append(moving)

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from msgspec.structs import replace
 from tests.patience import eventually
-from tests.store.asking import Tenant, draft, listed
+from tests.store.asking import Tenant, draft, facts_of, listed
 
+from remora.v1.fact_pb2 import Fact
+from remora_server.domain.calls import Write
+from remora_server.domain.context_messages import ContextMessage
 from remora_server.domain.conversations import ConversationDraft, ConversationUpdate
 from remora_server.domain.errors import ConversationNotFound, StoreFull
+from remora_server.domain.fact_memory import FactMemory
+from remora_server.domain.facts import FactFilter
 from remora_server.domain.messages import MessageQuery, Remove, View
 from remora_server.domain.short_term import DeleteOldest, Flush, Overflow, ShortTermPolicy, Trim
 from remora_server.domain.summarizing import WindowReader
@@ -47,7 +52,7 @@ def moving(tenant: Tenant) -> Iterator[overflow.Overflow]:
 def overflow_of(tenant: Tenant, windows: WindowStore) -> overflow.Overflow:
     store, tokens = tenant.store, NativeTokenCounter()
     reader = WindowReader(store.conversations, store.messages, windows, StoredMessageReader(), tokens)
-    return overflow.Overflow(reader, windows, tokens, Author(tokens))
+    return overflow.Overflow(reader, windows, tokens, Author(tokens), facts=facts_of(tenant))
 
 
 def window(tenant: Tenant) -> list[str]:
@@ -223,5 +228,52 @@ def test_a_failure_is_shown_and_tried_again(tenant: Tenant) -> None:
 
         eventually(lambda: window(tenant), until=["c"].__eq__)
         eventually(lambda: moving.failure_of(tenant.id, "c"), until=lambda found: not found)
+    finally:
+        moving.close()
+
+
+class RefusingFacts:
+    """No fact can be added until `allowed`."""
+
+    def __init__(self, facts: FactMemory) -> None:
+        self.allowed = threading.Event()
+        self._facts = facts
+
+    def keep(self, write: Write, user_id: str, messages: Iterable[ContextMessage]) -> None:
+        if not self.allowed.is_set():
+            raise StoreFull
+        self._facts.keep(write, user_id, messages)
+
+
+def facts_known(tenant: Tenant) -> list[str]:
+    page = tenant.store.facts.list(tenant.read, "sarah", FactFilter(), None, 100)
+    return sorted(Fact.FromString(each).text for each in page.encoded)
+
+
+def test_what_is_flushed_gives_its_facts_first(tenant: Tenant) -> None:
+    facts = RefusingFacts(facts_of(tenant))
+    tokens = NativeTokenCounter()
+    reader = WindowReader(
+        tenant.store.conversations, tenant.store.messages, tenant.store.windows, StoredMessageReader(), tokens
+    )
+    moving = overflow.Overflow(reader, tenant.store.windows, tokens, Author(tokens), facts=facts)
+    tenant.store.windows.listen(moving)
+    said = [
+        draft("a", "I live in Bergen.", sent=7), draft("b", "I live in a data center.", "assistant"),
+        draft("c", "I like tea.", sent=9), draft("d", "I like juice."),
+    ]  # fmt: skip
+    created = of(60, Flush(0.5, extract_facts=True))
+    tenant.store.messages.append(tenant.write, "c", "sarah", said, replace(created, user_id="sarah"))
+    moving.start()
+    try:
+        eventually(lambda: moving.failure_of(tenant.id, "c"))
+        assert (window(tenant), facts_known(tenant)) == (list("abcd"), [])
+
+        facts.allowed.set()
+
+        eventually(lambda: window(tenant), until=lambda found: found != list("abcd"))
+        left = {"a": "user lives in Bergen", "c": "user likes tea", "d": "user likes juice"}
+        assert facts_known(tenant) == sorted(text for name, text in left.items() if name not in window(tenant))
+        assert "user lives in Bergen" in facts_known(tenant)
     finally:
         moving.close()

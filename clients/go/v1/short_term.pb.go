@@ -262,7 +262,10 @@ func (x *DeleteOldestOverflow) GetMessages() int32 {
 type FlushOverflow struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// 0.01 to 1. Default: 0.5.
-	Ratio         *float64 `protobuf:"fixed64,1,opt,name=ratio,proto3,oneof" json:"ratio,omitempty"`
+	Ratio *float64 `protobuf:"fixed64,1,opt,name=ratio,proto3,oneof" json:"ratio,omitempty"`
+	// Whether facts are found in the messages that leave, as ExtractFacts finds them, and added before these leave. While
+	// they cannot be added, the window stays as it is.
+	ExtractFacts  bool `protobuf:"varint,2,opt,name=extract_facts,json=extractFacts,proto3" json:"extract_facts,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -302,6 +305,13 @@ func (x *FlushOverflow) GetRatio() float64 {
 		return *x.Ratio
 	}
 	return 0
+}
+
+func (x *FlushOverflow) GetExtractFacts() bool {
+	if x != nil {
+		return x.ExtractFacts
+	}
+	return false
 }
 
 // When the window has more than `max_tokens`, its summary counted with it, all messages but the newest leave it, and a
@@ -669,9 +679,10 @@ const file_remora_v1_short_term_proto_rawDesc = "" +
 	"\vkeep_tokens\x18\x01 \x01(\x05R\n" +
 	"keepTokens\"2\n" +
 	"\x14DeleteOldestOverflow\x12\x1a\n" +
-	"\bmessages\x18\x01 \x01(\x05R\bmessages\"4\n" +
+	"\bmessages\x18\x01 \x01(\x05R\bmessages\"Y\n" +
 	"\rFlushOverflow\x12\x19\n" +
-	"\x05ratio\x18\x01 \x01(\x01H\x00R\x05ratio\x88\x01\x01B\b\n" +
+	"\x05ratio\x18\x01 \x01(\x01H\x00R\x05ratio\x88\x01\x01\x12#\n" +
+	"\rextract_facts\x18\x02 \x01(\bR\fextractFactsB\b\n" +
 	"\x06_ratio\"\x9b\x01\n" +
 	"\x11SummarizeOverflow\x12\x16\n" +
 	"\x06prompt\x18\x01 \x01(\tR\x06prompt\x12,\n" +

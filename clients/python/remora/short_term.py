@@ -74,16 +74,18 @@ class Flush:
     Attributes:
         max_tokens: How many tokens the window may have.
         ratio: From 0.01 to 1.
+        extract_facts: Whether what they say of the user is added to its facts before: see `User.facts`.
         encoding: How tokens are counted.
     """
 
     max_tokens: Tokens = 100_000
     ratio: Annotated[float, Between(0.01, 1.0)] = HALF
+    extract_facts: bool = False
     encoding: EncodingName = field(default="o200k_base", kw_only=True)
 
     def to_proto(self) -> short_term_pb2.ShortTermPolicy:
         """The policy on the wire."""
-        overflow = short_term_pb2.FlushOverflow(ratio=self.ratio)
+        overflow = short_term_pb2.FlushOverflow(ratio=self.ratio, extract_facts=self.extract_facts)
         return short_term_pb2.ShortTermPolicy(max_tokens=self.max_tokens, encoding=self.encoding, flush=overflow)
 
 
@@ -145,7 +147,7 @@ def short_term_from_proto(policy: short_term_pb2.ShortTermPolicy) -> ShortTerm:
             )
         case "flush":
             ratio = policy.flush.ratio if policy.flush.HasField("ratio") else HALF
-            return Flush(policy.max_tokens, ratio, encoding=encoding)
+            return Flush(policy.max_tokens, ratio, policy.flush.extract_facts, encoding=encoding)
         case _:
             return Trim(policy.max_tokens, policy.trim.keep_tokens or None, encoding=encoding)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Protocol
 
 from msgspec import Struct
@@ -76,6 +76,12 @@ class FactMemory:
         asked = question(self._embedders.of(read.tenant_id), query.text, read.deadline)
         found = self._facts.search(read, user_id, replace(query, model=asked.model, vector=asked.vector))
         return FoundItems(found.hits, IndexState(asked.model, found.pending, asked.words_only), found.revision)
+
+    def keep(self, write: Write, user_id: str, messages: Iterable[ContextMessage]) -> None:
+        """Add what messages say of their user. What was added before is not added again."""
+        drafts = [draft for message in messages for draft in _said(message)]
+        for begin in range(0, len(drafts), MOST_FOUND):
+            self.add(write, user_id, drafts[begin : begin + MOST_FOUND])
 
     def in_text(self, text: str, source: FactSource | None) -> Extracted:
         """What a text of a user's says."""

@@ -22,9 +22,13 @@ class DeleteOldest(Struct, frozen=True):
 
 
 class Flush(Struct, frozen=True):
-    """The oldest messages leave when there are more tokens than this share of the most, until half of that remains."""
+    """The oldest messages leave when there are more tokens than this share of the most, until half of that remains.
+
+    `extract_facts`: what they say of their user is added to its facts before.
+    """
 
     ratio: float
+    extract_facts: bool = False
 
 
 class Summarize(Struct, frozen=True):

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import logging
 from collections import OrderedDict
+from collections.abc import Iterable
+from typing import Protocol
 
 from msgspec import Struct
 
 from remora_server import failpoints
 from remora_server.domain.calls import Read, Write
+from remora_server.domain.context_messages import ContextMessage
 from remora_server.domain.errors import ConversationNotFound, RemoraError
-from remora_server.domain.short_term import ShortTermPolicy, Summarize
+from remora_server.domain.short_term import Flush, ShortTermPolicy, Summarize
 from remora_server.domain.summarizing import Summarizing, SummaryRequest, WindowReader, WindowView
 from remora_server.domain.tokens import O200K_BASE, TokenCounter
 from remora_server.domain.windows import Growth, Window, WindowMoved, WindowStore, first_to_stay, newest_system
@@ -28,6 +31,12 @@ NOTHING_TO_SUMMARIZE = 8
 logger = logging.getLogger(__name__)
 
 
+class FactKeeper(Protocol):
+    """Keeps what messages say of their user: see `domain.fact_memory.FactMemory`."""
+
+    def keep(self, write: Write, user_id: str, messages: Iterable[ContextMessage]) -> None: ...
+
+
 class Watched(Struct):
     """What is known of a window: by how many tokens it may still grow."""
 
@@ -42,10 +51,19 @@ class Overflow:
     is written to. Summaries are written by threads of their own.
     """
 
-    def __init__(self, windows: WindowReader, store: WindowStore, tokens: TokenCounter, author: Author) -> None:
+    def __init__(
+        self,
+        windows: WindowReader,
+        store: WindowStore,
+        tokens: TokenCounter,
+        author: Author,
+        *,
+        facts: FactKeeper,
+    ) -> None:
         self._windows = windows
         self._store = store
         self._tokens = tokens
+        self._facts = facts
         self._summarizing = Summarizing(windows, store, tokens)
         self._summaries = Summaries(windows, self._summarizing, author, self._turn)
         self._watched: OrderedDict[Key, Watched] = OrderedDict()
@@ -139,6 +157,10 @@ class Overflow:
         begin = first or view.window.first_sequence
         system = newest_system(view.listed, begin)
         if first or system != view.window.system_sequence:
+            if isinstance(policy.overflow, Flush) and policy.overflow.extract_facts:
+                leaving = [message for message in view.messages if message.sequence < first]
+                write = Write(tenant_id, method="ExtractFacts")
+                self._facts.keep(write, view.conversation.draft.user_id, leaving)
             write = Write(tenant_id, method="MoveWindow")
             self._store.move(write, conversation_id, view.conversation.uid, view.window, Window(begin, system))
         left = sum(

@@ -25,7 +25,7 @@ _sym_db = _symbol_database.Default()
 from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1aremora/v1/short_term.proto\x12\tremora.v1\x1a\x1fgoogle/protobuf/timestamp.proto\"\xd1\x02\n\x0fShortTermPolicy\x12\x1d\n\nmax_tokens\x18\x01 \x01(\x05R\tmaxTokens\x12\x1f\n\x08\x65ncoding\x18\x02 \x01(\tH\x01R\x08\x65ncoding\x88\x01\x01\x12-\n\x04trim\x18\x03 \x01(\x0b\x32\x17.remora.v1.TrimOverflowH\x00R\x04trim\x12\x46\n\rdelete_oldest\x18\x04 \x01(\x0b\x32\x1f.remora.v1.DeleteOldestOverflowH\x00R\x0c\x64\x65leteOldest\x12\x30\n\x05\x66lush\x18\x05 \x01(\x0b\x32\x18.remora.v1.FlushOverflowH\x00R\x05\x66lush\x12<\n\tsummarize\x18\x06 \x01(\x0b\x32\x1c.remora.v1.SummarizeOverflowH\x00R\tsummarizeB\n\n\x08overflowB\x0b\n\t_encoding\"/\n\x0cTrimOverflow\x12\x1f\n\x0bkeep_tokens\x18\x01 \x01(\x05R\nkeepTokens\"2\n\x14\x44\x65leteOldestOverflow\x12\x1a\n\x08messages\x18\x01 \x01(\x05R\x08messages\"4\n\rFlushOverflow\x12\x19\n\x05ratio\x18\x01 \x01(\x01H\x00R\x05ratio\x88\x01\x01\x42\x08\n\x06_ratio\"\x9b\x01\n\x11SummarizeOverflow\x12\x16\n\x06prompt\x18\x01 \x01(\tR\x06prompt\x12,\n\x12max_summary_tokens\x18\x02 \x01(\x05R\x10maxSummaryTokens\x12#\n\rkeep_messages\x18\x03 \x01(\x05R\x0ckeepMessages\x12\x1b\n\tby_client\x18\x04 \x01(\x08R\x08\x62yClient\"\xe9\x02\n\x13\x43onversationSummary\x12\'\n\x0f\x63onversation_id\x18\x01 \x01(\tR\x0e\x63onversationId\x12\x17\n\x07user_id\x18\x02 \x01(\tR\x06userId\x12\x36\n\x17\x63overs_through_sequence\x18\x03 \x01(\x04R\x15\x63oversThroughSequence\x12\x12\n\x04text\x18\x04 \x01(\tR\x04text\x12\x14\n\x05model\x18\x05 \x01(\tR\x05model\x12\x1f\n\x0btoken_count\x18\x06 \x01(\x05R\ntokenCount\x12\'\n\x0fsystem_sequence\x18\x07 \x01(\x04R\x0esystemSequence\x12;\n\x0b\x63reate_time\x18\x08 \x01(\x0b\x32\x1a.google.protobuf.TimestampR\ncreateTime\x12\'\n\x0fwindow_revision\x18\t \x01(\x04R\x0ewindowRevision\"~\n\x0cSummaryCover\x12\'\n\x0fwindow_revision\x18\x01 \x01(\x04R\x0ewindowRevision\x12)\n\x10through_sequence\x18\x02 \x01(\x04R\x0fthroughSequence\x12\x1a\n\x08revision\x18\x03 \x01(\x04R\x08revision\"\xd4\x01\n\x06Window\x12%\n\x0e\x66irst_sequence\x18\x01 \x01(\x04R\rfirstSequence\x12\'\n\x0fsystem_sequence\x18\x02 \x01(\x04R\x0esystemSequence\x12\'\n\x0fwindow_revision\x18\x03 \x01(\x04R\x0ewindowRevision\x12\x37\n\tmove_time\x18\x04 \x01(\x0b\x32\x1a.google.protobuf.TimestampR\x08moveTime\x12\x18\n\x07\x66\x61ilure\x18\x05 \x01(\tR\x07\x66\x61ilureb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1aremora/v1/short_term.proto\x12\tremora.v1\x1a\x1fgoogle/protobuf/timestamp.proto\"\xd1\x02\n\x0fShortTermPolicy\x12\x1d\n\nmax_tokens\x18\x01 \x01(\x05R\tmaxTokens\x12\x1f\n\x08\x65ncoding\x18\x02 \x01(\tH\x01R\x08\x65ncoding\x88\x01\x01\x12-\n\x04trim\x18\x03 \x01(\x0b\x32\x17.remora.v1.TrimOverflowH\x00R\x04trim\x12\x46\n\rdelete_oldest\x18\x04 \x01(\x0b\x32\x1f.remora.v1.DeleteOldestOverflowH\x00R\x0c\x64\x65leteOldest\x12\x30\n\x05\x66lush\x18\x05 \x01(\x0b\x32\x18.remora.v1.FlushOverflowH\x00R\x05\x66lush\x12<\n\tsummarize\x18\x06 \x01(\x0b\x32\x1c.remora.v1.SummarizeOverflowH\x00R\tsummarizeB\n\n\x08overflowB\x0b\n\t_encoding\"/\n\x0cTrimOverflow\x12\x1f\n\x0bkeep_tokens\x18\x01 \x01(\x05R\nkeepTokens\"2\n\x14\x44\x65leteOldestOverflow\x12\x1a\n\x08messages\x18\x01 \x01(\x05R\x08messages\"Y\n\rFlushOverflow\x12\x19\n\x05ratio\x18\x01 \x01(\x01H\x00R\x05ratio\x88\x01\x01\x12#\n\rextract_facts\x18\x02 \x01(\x08R\x0c\x65xtractFactsB\x08\n\x06_ratio\"\x9b\x01\n\x11SummarizeOverflow\x12\x16\n\x06prompt\x18\x01 \x01(\tR\x06prompt\x12,\n\x12max_summary_tokens\x18\x02 \x01(\x05R\x10maxSummaryTokens\x12#\n\rkeep_messages\x18\x03 \x01(\x05R\x0ckeepMessages\x12\x1b\n\tby_client\x18\x04 \x01(\x08R\x08\x62yClient\"\xe9\x02\n\x13\x43onversationSummary\x12\'\n\x0f\x63onversation_id\x18\x01 \x01(\tR\x0e\x63onversationId\x12\x17\n\x07user_id\x18\x02 \x01(\tR\x06userId\x12\x36\n\x17\x63overs_through_sequence\x18\x03 \x01(\x04R\x15\x63oversThroughSequence\x12\x12\n\x04text\x18\x04 \x01(\tR\x04text\x12\x14\n\x05model\x18\x05 \x01(\tR\x05model\x12\x1f\n\x0btoken_count\x18\x06 \x01(\x05R\ntokenCount\x12\'\n\x0fsystem_sequence\x18\x07 \x01(\x04R\x0esystemSequence\x12;\n\x0b\x63reate_time\x18\x08 \x01(\x0b\x32\x1a.google.protobuf.TimestampR\ncreateTime\x12\'\n\x0fwindow_revision\x18\t \x01(\x04R\x0ewindowRevision\"~\n\x0cSummaryCover\x12\'\n\x0fwindow_revision\x18\x01 \x01(\x04R\x0ewindowRevision\x12)\n\x10through_sequence\x18\x02 \x01(\x04R\x0fthroughSequence\x12\x1a\n\x08revision\x18\x03 \x01(\x04R\x08revision\"\xd4\x01\n\x06Window\x12%\n\x0e\x66irst_sequence\x18\x01 \x01(\x04R\rfirstSequence\x12\'\n\x0fsystem_sequence\x18\x02 \x01(\x04R\x0esystemSequence\x12\'\n\x0fwindow_revision\x18\x03 \x01(\x04R\x0ewindowRevision\x12\x37\n\tmove_time\x18\x04 \x01(\x0b\x32\x1a.google.protobuf.TimestampR\x08moveTime\x12\x18\n\x07\x66\x61ilure\x18\x05 \x01(\tR\x07\x66\x61ilureb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -39,13 +39,13 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_DELETEOLDESTOVERFLOW']._serialized_start=463
   _globals['_DELETEOLDESTOVERFLOW']._serialized_end=513
   _globals['_FLUSHOVERFLOW']._serialized_start=515
-  _globals['_FLUSHOVERFLOW']._serialized_end=567
-  _globals['_SUMMARIZEOVERFLOW']._serialized_start=570
-  _globals['_SUMMARIZEOVERFLOW']._serialized_end=725
-  _globals['_CONVERSATIONSUMMARY']._serialized_start=728
-  _globals['_CONVERSATIONSUMMARY']._serialized_end=1089
-  _globals['_SUMMARYCOVER']._serialized_start=1091
-  _globals['_SUMMARYCOVER']._serialized_end=1217
-  _globals['_WINDOW']._serialized_start=1220
-  _globals['_WINDOW']._serialized_end=1432
+  _globals['_FLUSHOVERFLOW']._serialized_end=604
+  _globals['_SUMMARIZEOVERFLOW']._serialized_start=607
+  _globals['_SUMMARIZEOVERFLOW']._serialized_end=762
+  _globals['_CONVERSATIONSUMMARY']._serialized_start=765
+  _globals['_CONVERSATIONSUMMARY']._serialized_end=1126
+  _globals['_SUMMARYCOVER']._serialized_start=1128
+  _globals['_SUMMARYCOVER']._serialized_end=1254
+  _globals['_WINDOW']._serialized_start=1257
+  _globals['_WINDOW']._serialized_end=1469
 # @@protoc_insertion_point(module_scope)

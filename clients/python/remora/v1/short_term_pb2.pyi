@@ -131,16 +131,22 @@ class FlushOverflow(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     RATIO_FIELD_NUMBER: _builtins.int
+    EXTRACT_FACTS_FIELD_NUMBER: _builtins.int
     ratio: _builtins.float
     """0.01 to 1. Default: 0.5."""
+    extract_facts: _builtins.bool
+    """Whether facts are found in the messages that leave, as ExtractFacts finds them, and added before these leave. While
+    they cannot be added, the window stays as it is.
+    """
     def __init__(
         self,
         *,
         ratio: _builtins.float | None = ...,
+        extract_facts: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_ratio", b"_ratio", "ratio", b"ratio"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_ratio", b"_ratio", "ratio", b"ratio"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_ratio", b"_ratio", "extract_facts", b"extract_facts", "ratio", b"ratio"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__ratio: _TypeAlias = _typing.Literal["ratio"]  # noqa: Y015
     _WhichOneofArgType__ratio: _TypeAlias = _typing.Literal["_ratio", b"_ratio"]  # noqa: Y015

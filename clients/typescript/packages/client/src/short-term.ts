@@ -17,7 +17,7 @@ const COMMON = ["type", "maxTokens", "encoding"] as const satisfies readonly (ke
 const KEYS: Readonly<Record<ShortTerm["type"], readonly string[]>> = {
   trim: [...COMMON, "keepTokens"],
   deleteOldest: [...COMMON, "messages"],
-  flush: [...COMMON, "ratio"],
+  flush: [...COMMON, "ratio", "extractFacts"],
   summarize: [...COMMON, "maxSummaryTokens", "keepMessages", "prompt", "byClient"],
 };
 
@@ -51,6 +51,8 @@ export interface Flush extends Bounded {
   type: "flush";
   /** From 0.01 to 1. Default: 0.5. */
   ratio?: number | undefined;
+  /** Whether what they say of the user is added to its facts before. */
+  extractFacts?: boolean | undefined;
 }
 
 /**
@@ -112,7 +114,10 @@ export function shortTermFromProto(policy: ShortTermPolicy | undefined): ShortTe
     case "deleteOldest":
       return { type: "deleteOldest", maxTokens, encoding, messages: overflow.value.messages || 1 };
     case "flush":
-      return { type: "flush", maxTokens, encoding, ratio: overflow.value.ratio ?? HALF };
+      return {
+        ...{ type: "flush", maxTokens, encoding, ratio: overflow.value.ratio ?? HALF },
+        extractFacts: overflow.value.extractFacts,
+      };
     case "summarize": {
       const { prompt, byClient, maxSummaryTokens, keepMessages } = overflow.value;
       return {
@@ -157,7 +162,7 @@ function overflowOf(policy: ShortTerm): Overflow {
     case "deleteOldest":
       return { case: "deleteOldest", value: { messages: policy.messages ?? 1 } };
     case "flush":
-      return { case: "flush", value: { ratio: policy.ratio ?? HALF } };
+      return { case: "flush", value: { ratio: policy.ratio ?? HALF, extractFacts: policy.extractFacts ?? false } };
     case "summarize": {
       const { prompt = "", maxSummaryTokens = 0, keepMessages = KEEP_MESSAGES, byClient = false } = policy;
       return { case: "summarize", value: { prompt, maxSummaryTokens, keepMessages, byClient } };

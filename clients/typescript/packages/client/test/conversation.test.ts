@@ -109,7 +109,7 @@ describe("a short-term policy", () => {
   const policies: ShortTerm[] = [
     { type: "trim", maxTokens: 30, keepTokens: 10, encoding: "cl100k_base" },
     { type: "deleteOldest", maxTokens: 30, messages: 2, encoding: "o200k_base" },
-    { type: "flush", maxTokens: 30, ratio: 0.75, encoding: "approximate" },
+    { type: "flush", maxTokens: 30, ratio: 0.75, encoding: "approximate", extractFacts: true },
     {
       ...{ type: "summarize", maxTokens: 30, encoding: "o200k_base", maxSummaryTokens: 10, keepMessages: 1 },
       ...{ prompt: "Be brief.", byClient: true },
