@@ -22,7 +22,8 @@ export const file_remora_v1_fact: GenFile = /*@__PURE__*/
  *
  * It has two times. It is valid from `valid_from` until `valid_to`, which is when it holds in the world. It is recorded from
  * `record_time` until `cease_time`, which is when the server had it so. What has ceased to be recorded is kept, so that
- * what was known at a time can be asked for: see FactTimes.
+ * what was known at a time can be asked for: see FactTimes. Sources, mentions and confidence are those of the last time that
+ * it was said while it was recorded so.
  *
  * @generated from message remora.v1.Fact
  */
