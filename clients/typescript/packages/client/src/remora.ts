@@ -4,6 +4,7 @@ import { create } from "@bufbuild/protobuf";
 import { Calls, requireTimeout } from "./calls.js";
 import { Conversation, type ConversationOptions } from "./conversation.js";
 import { resolveEndpoint } from "./endpoint.js";
+import { Facts } from "./facts.js";
 import { AdminService } from "./generated/remora/v1/admin_service_pb.js";
 import { OriginSchema } from "./generated/remora/v1/calls_pb.js";
 import { ConversationService } from "./generated/remora/v1/conversation_service_pb.js";
@@ -118,6 +119,11 @@ export class Remora {
    */
   conversation(conversationId: string, options?: ConversationOptions): Conversation {
     return new Conversation(this, conversationId, options);
+  }
+
+  /** What is known of a user; it makes no call. */
+  facts(userId: string): Facts {
+    return new Facts(this.memory, userId);
   }
 
   /** The minimum revision of reads: the greatest that this client wrote or was given, at first 0. */

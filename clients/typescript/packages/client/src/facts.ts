@@ -1,0 +1,178 @@
+// Facts of a user: what holds, or did, with sources and in two times.
+
+import type { MessageInitShape } from "@bufbuild/protobuf";
+import { timestampFromDate } from "@bufbuild/protobuf/wkt";
+import type { CallOptions } from "./calls.js";
+import { InternalError } from "./errors.js";
+import type { Fact, FactSchema, FactSourceSchema, FactTimesSchema } from "./generated/remora/v1/fact_pb.js";
+import type { MemoryService, SearchFactsResponse } from "./generated/remora/v1/memory_service_pb.js";
+import { taken } from "./pages.js";
+import { requireKnown } from "./refusals.js";
+import type { ServiceClient } from "./services.js";
+
+/** A fact to add: `{ subject: "user", predicate: "lives in", object: "Berlin", exclusive: true }`. */
+export type NewFact = MessageInitShape<typeof FactSchema>;
+/** The message in which facts were said. The same message makes a fact surer once. */
+export type SaidIn = MessageInitShape<typeof FactSourceSchema>;
+
+/** As of when facts are meant. */
+export interface AsOf {
+  /** Those that held at this time. Default: now. */
+  validAt?: Date | undefined;
+  /** As they were recorded at this time. Default: now. */
+  recordedAt?: Date | undefined;
+  /** Also those that no longer hold, or do not hold yet; without `validAt`. */
+  atAnyTime?: boolean | undefined;
+}
+
+/** Which facts are found. */
+export interface FoundFacts extends AsOf {
+  /** At most so many. Default: 10. */
+  k?: number | undefined;
+  /** Only facts with this score or a higher one, from 0 to 1. */
+  threshold?: number | undefined;
+}
+
+/** Which facts are listed. */
+export interface ListedFacts extends AsOf {
+  /** Only those about this subject; case and white space do not count. */
+  subject?: string | undefined;
+  /** Only those with this predicate. */
+  predicate?: string | undefined;
+  /** At most so many; Infinity: all. Default: 100. */
+  limit?: number | undefined;
+}
+
+const AS_OF = ["validAt", "recordedAt", "atAnyTime"] as const satisfies readonly (keyof AsOf)[];
+
+/**
+ * What is known of a user, each fact by itself; no call sees those of another user. A fact that is not there is a
+ * FactNotFoundError.
+ */
+export class Facts {
+  readonly #memory: ServiceClient<typeof MemoryService>;
+  /** Whose facts they are. */
+  readonly userId: string;
+
+  constructor(memory: ServiceClient<typeof MemoryService>, userId: string) {
+    this.#memory = memory;
+    this.userId = userId;
+  }
+
+  /**
+   * Adds facts, all or none, and returns their ids. The same fact again is said once more, and is surer; an exclusive one
+   * ends the one that it contradicts.
+   */
+  async add(facts: NewFact | readonly NewFact[], source?: SaidIn, options?: CallOptions): Promise<string[]> {
+    const several: readonly NewFact[] = Array.isArray(facts) ? (facts as readonly NewFact[]) : [facts as NewFact];
+    const request = { userId: this.userId, facts: [...several], ...(source && { source }) };
+    return (await this.#memory.addFacts(request, options)).ids;
+  }
+
+  /**
+   * Finds what the user says of itself in a text, by patterns for English, adds it, and returns it. With `dryRun`, nothing
+   * is added.
+   */
+  async extract(
+    text: string,
+    { source, dryRun = false }: { source?: SaidIn | undefined; dryRun?: boolean | undefined } = {},
+    options?: CallOptions,
+  ): Promise<Fact[]> {
+    const from = { case: "text" as const, value: { text, ...(source && { source }) } };
+    return (await this.#memory.extractFacts({ userId: this.userId, from, dryRun }, options)).facts;
+  }
+
+  /** The same of all that the user says in a conversation. Each 1,000 messages have the timeout. */
+  async extractFrom(
+    conversationId: string,
+    { afterSequence = 0n, dryRun = false }: { afterSequence?: bigint | undefined; dryRun?: boolean | undefined } = {},
+    options?: CallOptions,
+  ): Promise<Fact[]> {
+    const found: Fact[] = [];
+    let behind = afterSequence;
+    for (;;) {
+      const from = { case: "conversation" as const, value: { conversationId, afterSequence: behind } };
+      const read = await this.#memory.extractFacts({ userId: this.userId, from, dryRun }, options);
+      found.push(...read.facts);
+      if (!read.more) {
+        return found;
+      }
+      behind = read.throughSequence;
+    }
+  }
+
+  /** The facts that answer a text best, best first, with their scores. */
+  search(query: string, which: FoundFacts = {}, options?: CallOptions): Promise<SearchFactsResponse> {
+    requireKnown(which, [...AS_OF, "k", "threshold"], "option");
+    const { k = 10, threshold } = which;
+    const request = {
+      userId: this.userId,
+      query,
+      k,
+      times: timesOf(which),
+      ...(threshold !== undefined && { threshold }),
+    };
+    return this.#memory.searchFacts(request, options);
+  }
+
+  /** The fact as it is recorded now. */
+  async get(factId: string, options?: CallOptions): Promise<Fact> {
+    const { fact } = await this.#memory.getFact({ userId: this.userId, factId }, options);
+    if (fact === undefined) {
+      throw new InternalError("the reply has no fact");
+    }
+    return fact;
+  }
+
+  /** The facts, those recorded last first. Each page of 1,000 has the timeout. */
+  async listFacts(which: ListedFacts = {}, options?: CallOptions): Promise<Fact[]> {
+    requireKnown(which, [...AS_OF, "subject", "predicate", "limit"], "option");
+    const { subject = "", predicate = "", limit = 100 } = which;
+    const request = { userId: this.userId, subject, predicate, times: timesOf(which) };
+    const listed = await taken(this.#memory.listFacts, request, (page) => page.facts, limit, options);
+    return listed.flat().slice(0, limit);
+  }
+
+  /** Puts a fact in the place of one that is wrong, and returns its id. It holds since the wrong one did. */
+  async correct(factId: string, fact: NewFact, options?: CallOptions): Promise<string> {
+    return (await this.#memory.correctFact({ userId: this.userId, factId, fact }, options)).factId;
+  }
+
+  /** Ceases to record facts that never held; returns how many there were. */
+  async retract(ids: readonly string[], options?: CallOptions): Promise<bigint> {
+    const request = { userId: this.userId, facts: { ids: [...ids] } };
+    return (await this.#memory.retractFacts(request, options)).retractedFacts;
+  }
+
+  /** Deletes facts with all that was recorded of them; returns how many there were. */
+  forget(ids: readonly string[], options?: CallOptions): Promise<bigint> {
+    return this.#forget({ case: "ids", value: { ids: [...ids] } }, options);
+  }
+
+  /** Deletes the facts that were said in a conversation and nowhere else; returns how many there were. */
+  forgetConversation(conversationId: string, options?: CallOptions): Promise<bigint> {
+    return this.#forget({ case: "conversationId", value: conversationId }, options);
+  }
+
+  /** Deletes all facts of the user; returns how many there were. */
+  clear(options?: CallOptions): Promise<bigint> {
+    return this.#forget({ case: "all", value: {} }, options);
+  }
+
+  async #forget(selection: Selection, options?: CallOptions): Promise<bigint> {
+    return (await this.#memory.forgetFacts({ userId: this.userId, selection }, options)).forgottenFacts;
+  }
+}
+
+type Selection =
+  | { case: "ids"; value: { ids: string[] } }
+  | { case: "conversationId"; value: string }
+  | { case: "all"; value: Record<string, never> };
+
+function timesOf({ validAt, recordedAt, atAnyTime = false }: AsOf): MessageInitShape<typeof FactTimesSchema> {
+  return {
+    atAnyTime,
+    ...(validAt && { validAt: timestampFromDate(validAt) }),
+    ...(recordedAt && { recordedAt: timestampFromDate(recordedAt) }),
+  };
+}

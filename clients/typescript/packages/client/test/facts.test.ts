@@ -1,0 +1,94 @@
+// Facts of users, with a real server without a model.
+
+import assert from "node:assert/strict";
+import { afterEach, beforeEach, describe, test } from "node:test";
+import { FactNotFoundError, InvalidFieldError, type NewFact, Remora, timestampFromDate } from "../src/index.js";
+import { failureOf } from "./failures.js";
+import { server } from "./fresh.js";
+
+const { fresh } = server();
+let remora: Remora;
+
+beforeEach(() => {
+  remora = new Remora(fresh());
+});
+afterEach(() => remora.close());
+
+function home(object: string, year: number): NewFact {
+  const validFrom = timestampFromDate(new Date(Date.UTC(year, 0, 1)));
+  return { subject: "user", predicate: "lives in", object, exclusive: true, validFrom };
+}
+
+describe("facts of a user", () => {
+  test("end when others contradict them, and are asked for as of a time", async () => {
+    const facts = remora.facts("sarah");
+    await facts.add([home("Berlin", 2020), home("Munich", 2024)]);
+
+    const objects = async (which = {}) => (await facts.listFacts(which)).map((fact) => fact.object).sort();
+    assert.deepEqual(await objects(), ["Munich"]);
+    assert.deepEqual(await objects({ validAt: new Date(Date.UTC(2021, 0, 1)) }), ["Berlin"]);
+    assert.deepEqual(await objects({ atAnyTime: true }), ["Berlin", "Munich"]);
+    assert.deepEqual(await objects({ recordedAt: new Date(Date.UTC(2021, 0, 1)) }), []);
+    assert.deepEqual(await objects({ predicate: "likes" }), []);
+    const { hits } = await facts.search("where does the user live", { k: 1, validAt: new Date(Date.UTC(2021, 0, 1)) });
+    assert.deepEqual(
+      hits.map((hit) => hit.fact?.object),
+      ["Berlin"],
+    );
+  });
+
+  test("are found in what the user says, once for each message", async () => {
+    await remora.conversation("trip", { userId: "sarah" }).append([
+      { role: "user", text: "I live in Bergen. Do I live in Oslo?" },
+      { role: "assistant", text: "I live in a data center." },
+    ]);
+    const facts = remora.facts("sarah");
+
+    assert.equal((await facts.extractFrom("trip", { dryRun: true })).length, 1);
+    assert.deepEqual(await facts.listFacts(), []);
+    await facts.extractFrom("trip");
+    await facts.extractFrom("trip");
+    await facts.extract("I like tea.", { source: { conversationId: "mail", messageId: "m1" } });
+
+    const found = await facts.listFacts();
+    assert.deepEqual(
+      found.map((fact) => [fact.text, fact.mentions, fact.sources[0]?.conversationId]),
+      [
+        ["user likes tea", 1, "mail"],
+        ["user lives in Bergen", 1, "trip"],
+      ],
+    );
+  });
+
+  test("are corrected, retracted and forgotten", async () => {
+    const facts = remora.facts("sarah");
+    const [wrong = ""] = await facts.add(home("Berlin", 2020), { conversationId: "c", messageId: "m" });
+    const [tea = ""] = await facts.add({ subject: "user", predicate: "likes", object: "tea" });
+
+    const right = await facts.correct(wrong, {
+      subject: "user",
+      predicate: "lives in",
+      object: "Bern",
+      exclusive: true,
+    });
+    assert.equal((await facts.get(right)).corrects, wrong);
+    assert.equal(await facts.retract([tea, "lost"]), 1n);
+    assert.equal(await facts.forget([right]), 1n);
+    assert.equal(await facts.forgetConversation("c"), 1n);
+    assert.equal(await facts.clear(), 1n);
+    assert.ok((await failureOf(facts.get(wrong))) instanceof FactNotFoundError);
+  });
+
+  test("are the user's alone", async () => {
+    const [factId = ""] = await remora.facts("sarah").add(home("Berlin", 2020));
+
+    assert.deepEqual(await remora.facts("tom").listFacts(), []);
+    assert.ok((await failureOf(remora.facts("tom").get(factId))) instanceof FactNotFoundError);
+  });
+
+  test("are not asked for with options that nobody knows", async () => {
+    const unknown = { validat: new Date() } as object;
+
+    assert.ok((await failureOf(remora.facts("sarah").listFacts(unknown))) instanceof InvalidFieldError);
+  });
+});
