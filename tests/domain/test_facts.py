@@ -181,23 +181,61 @@ def test_a_fact_without_its_conversation_stays_only_if_it_was_said_elsewhere() -
 TIMES = st.integers(0, 12)
 
 
-@given(st.lists(st.tuples(st.sampled_from(["Berlin", "Munich", "Bern"]), TIMES), min_size=1, max_size=8))
-def test_of_an_exclusive_predicate_one_object_holds_at_most(homes: list[tuple[str, int]]) -> None:
-    book = Book()
-    for number, (city, at) in enumerate(homes):
-        book.write(100 + number, said(replace(HOME, object=city), f"m{number}", at))
+CITIES = st.sampled_from(["Berlin", "Munich", "Bern"])
+HOMES = st.builds(
+    lambda city, begins, ends, sent: replace(
+        HOME, object=city, valid_from=begins, valid_to=ends, source=FactSource("c", f"m{sent}", sent)
+    ),
+    CITIES,
+    st.none() | TIMES,
+    st.none() | TIMES,
+    TIMES,
+)
+RETRACTED = "retracted"
+STEPS = st.lists(st.lists(HOMES, min_size=1, max_size=2) | st.just(RETRACTED) | CITIES, min_size=1, max_size=8)
+"""What is said at once; or the oldest fact is retracted, or has another city."""
 
-    for recorded in range(100, 100 + len(homes)):
-        assert all(len(book.objects(valid=time, recorded=recorded)) <= 1 for time in range(14))
-    assert book.objects(valid=13, recorded=200)
 
-
-@given(st.lists(st.tuples(st.sampled_from(["Berlin", "Munich"]), TIMES), min_size=1, max_size=6))
-def test_what_was_known_at_a_time_does_not_change(homes: list[tuple[str, int]]) -> None:
+@given(STEPS)
+def test_at_no_time_two_homes_are_known_and_what_was_known_does_not_change(steps: list[list[FactDraft] | str]) -> None:
     book, before = Book(), {}
-    for number, (city, at) in enumerate(homes):
-        book.write(100 + number, said(replace(HOME, object=city), f"m{number}", at))
-        before[100 + number] = [book.objects(valid=time, recorded=100 + number) for time in range(14)]
+    for now, step in enumerate(steps, 100):
+        ledger = Ledger(book.recorded.values(), now)
+        try:
+            entered(ledger, step, min(book.recorded, default=""))
+        except InvalidField:
+            continue
+        book.keep(ledger)
+        before[now] = [book.objects(valid=time, recorded=now) for time in range(14)]
+        assert all(sum(fact.holds_at(time) for fact in book.recorded.values()) <= 1 for time in range(14))
 
-    for recorded, known in before.items():
-        assert [book.objects(valid=time, recorded=recorded) for time in range(14)] == known
+    for now, known in before.items():
+        assert [book.objects(valid=time, recorded=now) for time in range(14)] == known
+
+
+def entered(ledger: Ledger, step: list[FactDraft] | str, oldest: str) -> None:
+    match step:
+        case _ if step == RETRACTED:
+            ledger.retract(oldest)
+        case str():
+            if oldest:
+                ledger.correct(oldest, replace(HOME, object=step))
+        case drafts:
+            for draft in drafts:
+                ledger.add(draft, "fact")
+
+
+def test_a_home_that_is_given_a_later_end_ends_when_the_next_one_begins() -> None:
+    book = Book()
+    book.write(1, replace(HOME, valid_from=0), replace(MUNICH, valid_from=4))
+    book.write(2, replace(HOME, valid_from=0, valid_to=9))
+
+    assert [book.objects(valid=time, recorded=2) for time in (3, 4, 10)] == [{"Berlin"}, {"Munich"}, {"Munich"}]
+
+
+def test_what_had_ended_before_a_fact_began_does_not_end_it() -> None:
+    book = Book()
+    book.write(1, replace(TEA, valid_from=5))
+    book.write(2, replace(TEA, valid_from=0, valid_to=5))
+
+    assert all(book.objects(valid=time, recorded=2) == {"tea"} for time in (0, 4, 5, 9))

@@ -59,8 +59,8 @@ class FactDraft(Struct, frozen=True):
     @property
     def prefix(self) -> str:
         """What the ids of all facts begin with that it may repeat or end."""
-        slot = _slot(self.subject, self.predicate)
-        return slot if self.exclusive else f"{slot}{_digest(self.object)}-"
+        may_meet_others = self.exclusive or self.valid_to is not None
+        return _slot(self.subject, self.predicate) if may_meet_others else _prefix_of_same(self)
 
 
 class Fact(Struct, frozen=True):
@@ -235,6 +235,8 @@ class Ledger:
         # An exclusive fact does not begin earlier than it was known to: another one may have held then.
         start = known.valid_from if known.exclusive else min(known.valid_from, self._start(draft))
         end = known.valid_to if draft.valid_to is None else draft.valid_to
+        if known.exclusive:
+            end = self._until_next(draft, start, end)
         said = replace(
             known,
             sources=sources,
@@ -272,14 +274,20 @@ class Ledger:
 
     def _make_room(self, draft: FactDraft, start: int, end: int | None) -> int | None:
         """End the other facts of the slot that hold when this one begins to; when this one ends."""
-        others = [fact for fact in self._current.values() if fact.id.startswith(draft.prefix)]
-        for other in others:
+        slot = _slot(draft.subject, draft.predicate)
+        for other in [fact for fact in self._current.values() if fact.id.startswith(slot)]:
             if other.valid_from == start:
                 self.retract(other.id)
             elif other.holds_at(start):
                 self._cease(other.id)
                 self._current[other.id] = replace(other, valid_to=start, recorded=self._now)
-        later = [fact.valid_from for fact in others if fact.valid_from > start]
+        return self._until_next(draft, start, end)
+
+    def _until_next(self, draft: FactDraft, start: int, end: int | None) -> int | None:
+        """An end, but not later than another fact of the slot begins."""
+        slot = _slot(draft.subject, draft.predicate)
+        begins = [fact.valid_from for fact in self._current.values() if fact.id.startswith(slot)]
+        later = [begin for begin in begins if begin > start]
         return min([*later, *([] if end is None else [end])], default=None)
 
     def _cease(self, fact_id: str) -> None:
@@ -303,8 +311,10 @@ def normal(text: str) -> str:
 
 
 def _touches(fact: Fact, start: int, end: int | None) -> bool:
-    """Whether a fact holds at some time from a start until an end, or until one of these."""
-    return start <= (math.inf if fact.valid_to is None else fact.valid_to) and fact.valid_from <= (
+    """Whether a fact holds at some time from a start until an end, or when it begins to."""
+    if start == fact.valid_from:
+        return True
+    return start < (math.inf if fact.valid_to is None else fact.valid_to) and fact.valid_from < (
         math.inf if end is None else end
     )
 
