@@ -46,6 +46,7 @@ def search(recall: Recall, **changes: object) -> SearchResult:
         "exclude": [],
         "seen": [],
         "half_life": None,
+        "around": 0,
         "published": 0,
     }
     return recall.search("acme", **(asked | changes))

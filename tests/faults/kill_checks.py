@@ -39,6 +39,7 @@ from remora.v1 import history_service_pb2 as history
 from remora.v1 import store_service_pb2 as store
 from remora.v1 import vector_service_pb2 as vectors
 from remora.v1 import workflow_service_pb2 as workflows
+from remora.v1.fact_pb2 import FactTimes
 from remora.v1.store_item_pb2 import ItemKey
 from remora.v1.timeline_event_pb2 import TimelineEvent
 from remora.v1.working_memory_pb2 import WorkingMemoryScope
@@ -225,6 +226,7 @@ class Checker:
             seen.events[entry_id] = self._events_of(entry_id)
         self._see_vectors(user, seen)
         self._see_memory_items(user, seen)
+        self._see_facts(user, seen)
         self._see_items(user, seen)
         self._see_checkpoints(user, seen)
         for trace_id in traces_of(user):
@@ -277,6 +279,13 @@ class Checker:
         seen.memory_items = sorted(items, key=lambda item: item.id)
         request = memory_service_pb2.SearchMemoryItemsRequest(user_id=user, query=f"{user} tea", k=PAGE)
         seen.remembered = [hit.item.id for hit in self._memory.SearchMemoryItems(request, timeout=WAIT).hits]
+
+    def _see_facts(self, user: str, seen: Seen) -> None:
+        always = FactTimes(at_any_time=True)
+        listed = memory_service_pb2.ListFactsRequest(user_id=user, times=always, page_size=PAGE)
+        seen.facts = list(self._memory.ListFacts(listed, timeout=WAIT).facts)
+        request = memory_service_pb2.GetStaticFactsRequest()
+        seen.static_facts = list(self._memory.GetStaticFacts(request, timeout=WAIT).facts)
 
     def _see_checkpoints(self, user: str, seen: Seen) -> None:
         request = checkpoints.ListCheckpointsRequest(user_id=user, page_size=PAGE)

@@ -12,6 +12,8 @@ from typing import Any, TypeAlias, TypeVar
 
 import grpc
 from google.protobuf.message import Message
+from tests.faults import fact_model
+from tests.faults.fact_model import UserFacts
 from tests.store.checkpoint_model import ThreadRows
 
 from remora.v1 import checkpoint_service_pb2 as checkpoints
@@ -24,6 +26,7 @@ from remora.v1 import transfer_service_pb2 as transfer
 from remora.v1 import user_service_pb2 as users
 from remora.v1 import vector_service_pb2 as vectors
 from remora.v1 import workflow_service_pb2 as workflows
+from remora.v1.fact_pb2 import Fact, StaticFact
 from remora.v1.history_entry_pb2 import EntryStep, HistoryEntry
 from remora.v1.log_record_pb2 import LogRecord
 from remora.v1.memory_item_pb2 import MemoryItem
@@ -33,7 +36,7 @@ from remora.v1.timeline_event_pb2 import TimelineEvent
 from remora.v1.vector_pb2 import Vector, VectorCollection
 from remora.v1.workflow_pb2 import WorkflowRun, WorkflowStep
 from remora_server.domain.checkpoints import PartDraft
-from remora_server.domain.errors import UploadIncomplete, UploadNamed
+from remora_server.domain.errors import FactNotFound, UploadIncomplete, UploadNamed
 from remora_server.rpc.handlers.checkpoints import checkpoint_draft, task_draft
 
 LEARNED = (
@@ -55,7 +58,6 @@ UPLOADED = "uploaded"
 Kind = TypeVar("Kind", bound=Message)
 Reply: TypeAlias = Any
 """The reply of whichever method was asked, None where there was none."""
-
 
 ItemAt: TypeAlias = tuple[tuple[str, ...], str]
 """The namespace and the key of an item."""
@@ -145,6 +147,8 @@ class Seen:
     logs: list[LogRecord] = field(default_factory=list)
     memory_items: list[MemoryItem] = field(default_factory=list)
     """By id."""
+    facts: list[Fact] = field(default_factory=list)
+    static_facts: list[StaticFact] = field(default_factory=list)
     remembered: list[str] = field(default_factory=list)
     """The ids of those that a search finds."""
 
@@ -254,6 +258,7 @@ class UserModel:
         self.vectors: dict[tuple[str, str], Vector] = {}
         """By collection and id."""
         self.memory_items: dict[str, MemoryItem] = {}
+        self.facts = UserFacts(user)
         self.threads = ThreadRows()
         self.spans: dict[tuple[str, str], SpanRecord] = {}
         self.logs: dict[str, LogRecord] = {}
@@ -302,6 +307,12 @@ class UserModel:
             "DeleteCollection": self._delete_collection,
             "AddMemoryItems": self._add_memory_items,
             "DeleteMemoryItems": self._delete_memory_items,
+            "AddFacts": self._add_facts,
+            "ExtractFacts": self._extract_facts,
+            "CorrectFact": self._correct_fact,
+            "RetractFacts": self._retract_facts,
+            "ForgetFacts": self._forget_facts,
+            "SetStaticFacts": self._set_static_facts,
             "SaveCheckpoints": self._save_checkpoints,
             "UploadCheckpointPart": self._upload_checkpoint_part,
             "DeleteThread": self._delete_thread,
@@ -416,6 +427,7 @@ class UserModel:
         self.vectors = {}
         self.items = {at: item for at, item in self.items.items() if item.user_id != self.user}
         self.memory_items = {}
+        self.facts.rows.forget(self.user)
         self.spans, self.logs = {}, {}
         self.threads.forget(self.user)
         return Expected(True, {"deleted_conversations": len(owned), "deleted_messages": messages})
@@ -657,6 +669,30 @@ class UserModel:
             del self.memory_items[item_id]
         return Expected(bool(gone), {"deleted_items": len(gone)})
 
+    def _add_facts(self, request: memory.AddFactsRequest, _reply: Reply) -> Expected:
+        return Expected(True, {"ids": self.facts.add(request)})
+
+    def _extract_facts(self, request: memory.ExtractFactsRequest, _reply: Reply) -> Expected:
+        return Expected(True, {"ids": self.facts.extract(request)})
+
+    def _correct_fact(self, request: memory.CorrectFactRequest, _reply: Reply) -> Expected:
+        try:
+            return Expected(True, {"fact_id": self.facts.correct(request)})
+        except FactNotFound:
+            raise Refused(grpc.StatusCode.NOT_FOUND) from None
+
+    def _retract_facts(self, request: memory.RetractFactsRequest, _reply: Reply) -> Expected:
+        retracted = self.facts.retract(list(request.facts.ids))
+        return Expected(bool(retracted), {"retracted_facts": retracted})
+
+    def _forget_facts(self, request: memory.ForgetFactsRequest, _reply: Reply) -> Expected:
+        changes, forgotten = self.facts.forget(request)
+        return Expected(changes, {"forgotten_facts": forgotten})
+
+    def _set_static_facts(self, request: memory.SetStaticFactsRequest, _reply: Reply) -> Expected:
+        self.facts.set_static = True
+        return Expected(True, {"ids": [fact.id for fact in request.facts]})
+
     def _save_checkpoints(self, request: checkpoints.SaveCheckpointsRequest, reply: Reply) -> Expected:
         drafts = [checkpoint_draft(each) for each in request.checkpoints]
         tasks = [task_draft(each) for each in request.writes]
@@ -856,6 +892,16 @@ class UserModel:
             found.append(f"memory items: a search finds {sorted(seen.remembered)}, not all of them")
         return found
 
+    def fact_differences(self, seen: Seen) -> list[str]:
+        own, shown = self.facts.told(), sorted(map(fact_model.told, seen.facts))
+        lost = [f"facts: {line} is missing" for line in own if line not in shown]
+        return lost + [f"facts: {line} should not be there" for line in shown if line not in own]
+
+    def static_fact_differences(self, seen: Seen) -> list[str]:
+        if seen.static_facts != fact_model.STATIC and (self.facts.set_static or seen.static_facts):
+            return [f"static_facts are {seen.static_facts}"]
+        return []
+
     def checkpoint_differences(self, seen: Seen) -> list[str]:
         return self._thread_differences("checkpoints", seen, lambda found: [found.checkpoint])
 
@@ -977,6 +1023,8 @@ COMPARED: dict[str, Callable[[UserModel, Seen], list[str]]] = {
     "spans": UserModel.span_differences,
     "log_records": UserModel.log_differences,
     "memory_items": UserModel.memory_item_differences,
+    "facts": UserModel.fact_differences,
+    "static_facts": UserModel.static_fact_differences,
 }
 """How what is seen of each kind of records departs from what it should be, by the kind's name, which each text has."""
 

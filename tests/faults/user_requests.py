@@ -9,6 +9,7 @@ from collections.abc import Callable
 
 from google.protobuf.message import Message
 from google.protobuf.timestamp_pb2 import Timestamp
+from tests.faults.fact_model import FactRequests
 from tests.faults.user_model import UPLOADED
 
 from remora.v1 import checkpoint_service_pb2 as checkpoints
@@ -84,6 +85,12 @@ WEIGHTS = {
     "DeleteCollection": 1,
     "AddMemoryItems": 8,
     "DeleteMemoryItems": 4,
+    "AddFacts": 8,
+    "ExtractFacts": 4,
+    "CorrectFact": 3,
+    "RetractFacts": 2,
+    "ForgetFacts": 3,
+    "SetStaticFacts": 1,
     "SaveCheckpoints": 14,
     "UploadCheckpointPart": 4,
     "DeleteThread": 1,
@@ -168,6 +175,7 @@ class UserRequests:
             "DeleteCollection": self._delete_collection,
             "AddMemoryItems": self._add_memory_items,
             "DeleteMemoryItems": self._delete_memory_items,
+            **FactRequests(user, self._random).make,
             "SaveCheckpoints": self._save_checkpoints,
             "UploadCheckpointPart": self._upload_checkpoint_part,
             "DeleteThread": lambda: checkpoints.DeleteThreadRequest(thread_id=self._thread()),

@@ -98,11 +98,11 @@ describe("an error", () => {
   });
 
   test("of an unknown reason is of the class of its code, and names the reason", async () => {
-    const error = await errorOf(new Failure("NOT_FOUND", "FACT_NOT_FOUND"));
+    const error = await errorOf(new Failure("NOT_FOUND", "SPROCKET_NOT_FOUND"));
 
     assert.equal(error.constructor, NotFoundError);
-    assert.equal(error.reason, "FACT_NOT_FOUND");
-    assert.match(error.message, /^FACT_NOT_FOUND: it failed/);
+    assert.equal(error.reason, "SPROCKET_NOT_FOUND");
+    assert.match(error.message, /^SPROCKET_NOT_FOUND: it failed/);
   });
 
   test("of another domain has no reason of ours", async () => {
