@@ -90,7 +90,7 @@ WEIGHTS = {
     "CorrectFact": 3,
     "RetractFacts": 2,
     "ForgetFacts": 3,
-    "SetStaticFacts": 1,
+    "SetStaticFacts": 5,
     "SaveCheckpoints": 14,
     "UploadCheckpointPart": 4,
     "DeleteThread": 1,
