@@ -172,4 +172,4 @@ FAULTS: dict[str, Callable[[], None]] = {
         forget_requests,
     )
 } | {f"lose_{kind.name}": partial(lose_records_of, kind) for kind in OF_CALLERS if kind is not STATIC_FACTS}
-"""Static facts are one record, which all writers set alike: memory has it from the journal's end before a check looks."""
+"""Static facts are one record, which all writers set alike: the journal's end still has it when a check looks."""
