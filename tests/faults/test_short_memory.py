@@ -271,6 +271,20 @@ def test_long_messages_fill_a_store_in_memory_without_a_failure(monkeypatch: pyt
         store.close()
 
 
+def test_a_full_store_in_memory_can_be_read_and_checkpointed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(applier, "TICK_SECONDS", 0.01)
+    store = LocalStore(StoreOptions(None, database_bytes=LEAST), count_tokens=lambda texts: [1 for _ in texts])
+    with pytest.raises(MemoryExhausted):
+        append_long(store, range(MOST))
+
+    store.database.checkpoint()
+
+    conversations = store.database.rows("SELECT count(*) FROM conversations")
+    assert store.database.rows("SELECT count(*) FROM messages")[0][0] == conversations[0][0] * IN_ONE > 0
+    with pytest.raises(NotApplied):
+        store.close()
+
+
 def test_a_batch_that_finds_no_memory_is_applied_in_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(applier, "BATCH_SECONDS", 0.2)
     store = open_store(tmp_path, ENOUGH)

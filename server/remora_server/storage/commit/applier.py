@@ -255,12 +255,14 @@ class Applier:
         batch = Batch(self._database.kinds)
         for revision, payload in records:
             batch.add(revision, payload)
+        size = sum(len(payload) for _, payload in records)
         self._applying = True
+        self._database.require_memory(size)
         self._database.transact(batch.write)
         self._database.make_room_for(batch.dimension)
         self._applying = False
         if not self._database.logs:
-            self._database.note_unlogged(sum(len(payload) for _, payload in records))
+            self._database.note_unlogged(size)
         self._advance(batch.revision)
 
     def _advance(self, revision: int) -> None:

@@ -36,9 +36,9 @@ NAME = "remora"
 SCHEMA_VERSION = 4
 CHECKPOINT_ROOM = 4 << 20
 """What a checkpoint writes in addition to the contents of the write-ahead log, in bytes."""
-CHECKPOINT_FACTOR_IN_MEMORY, MOST_CHECKPOINT_FACTOR = 4, 64
-"""How many times the memory that is otherwise allowed a checkpoint may take. DuckDB holds all long values of 2,048 rows
-while it writes one of them, and one in memory writes itself anew beside what it was.
+MOST_CHECKPOINT_FACTOR = 64
+"""How many times the memory that is otherwise allowed a checkpoint may take at most. DuckDB holds all long values of
+2,048 rows while it writes one of them, and a database in memory writes itself anew beside what it was.
 """
 
 KIND_FACT = "kind:"
@@ -112,7 +112,8 @@ class Database:
         self.logs = True
         """Whether commits are written to the write-ahead log."""
         self._unlogged_bytes = 0
-        self._checkpoint_factor = CHECKPOINT_FACTOR_IN_MEMORY if self.in_memory else 1
+        # A checkpoint that lacks memory ends a database in memory with all that it holds.
+        self._checkpoint_factor = MOST_CHECKPOINT_FACTOR if self.in_memory else 1
         self._connection = self._connect()
         try:
             self._migrate()
@@ -259,8 +260,31 @@ class Database:
         with self._reopened:
             return self._reopened.wait_for(lambda: self._connection is not failed, REOPEN_SECONDS)
 
+    def require_memory(self, size: int) -> None:
+        """Raise duckdb.OutOfMemoryException where a database in memory is to hold so many bytes more and may not: it
+        leaves room for a read.
+        """
+        if not self.in_memory:
+            return
+        used = self.cursor().execute("SELECT sum(memory_usage_bytes) FROM duckdb_memory()").fetchall()[0][0]
+        room = max(self._limit() // 2, self._limit() - READ_BYTES)
+        if used + size > room:
+            raise duckdb.OutOfMemoryException(f"the database takes {used} bytes of {room}: {size} more find no room")
+
     def transact(self, write: Callable[[duckdb.DuckDBPyConnection], object]) -> None:
-        """Write in one transaction: all of it or nothing."""
+        """Write in one transaction: all of it or nothing. What it makes of a database in memory was allowed before, by
+        `require_memory`: one that lacks memory while it commits ends it with all that it holds.
+        """
+        if not self.in_memory:
+            return self._transact(write)
+        self._set_limit(MOST_CHECKPOINT_FACTOR * self._limit())
+        try:
+            self._transact(write)
+        finally:
+            with suppress(duckdb.Error):
+                self._set_limit(self._limit())
+
+    def _transact(self, write: Callable[[duckdb.DuckDBPyConnection], object]) -> None:
         cursor = self.cursor()
         cursor.begin()
         try:
