@@ -13,7 +13,7 @@ COMMANDS: Mapping[str, str] = {
     "context": "show what contexts and searches were made of, and how two of them differ",
     "log": "show conversations, or the messages of one",
     "export": "write a tenant's data as lines of JSON",
-    "import": "read an export, or OpenAI chat messages as JSONL, into a store",
+    "import": "read an export, OpenAI chat messages, or a framework's own store into a store",
     "backup": "copy the whole store, all tenants, while it serves",
     "restore": "make a data directory from a backup",
     "config": "show the effective settings and where each value comes from",

@@ -1,50 +1,35 @@
-"""`remora import`: an export, or OpenAI chat messages as JSONL, into a store. Repeating it stores nothing twice."""
+"""`remora import`: an export, OpenAI chat messages as JSONL, or the file of a framework's own store, into a store.
+
+Repeating it stores nothing twice.
+"""
 
 from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from itertools import chain
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from msgspec import Struct, field
 from rich.console import Console
 
 from remora import Remora
-from remora.errors import InvalidFieldError, RecordConflictError
-from remora.v1.transfer_service_pb2 import Record
 from remora_server.commands.chat_lines import Line, chat_groups, is_chat_line, numbered
 from remora_server.commands.connecting import add_connection_flags, connected
 from remora_server.commands.failures import CommandFailed, Misused
+from remora_server.commands.moving import langgraph_store
+from remora_server.commands.moving.sqlite_file import SqliteFile, opened
 from remora_server.commands.output import diagnostics, noting_silence, progress_of_bytes
 from remora_server.commands.parsing import filled, name
-from remora_server.commands.printable import printable
+from remora_server.commands.record_groups import Group, RecordRefused
 from remora_server.commands.records import LineError, parse_line, parse_record, require_format
+from remora_server.commands.reported import Reported
 from remora_server.rpc.handlers.exported import conversation_of
 
 STANDARD_INPUT = "-"
 LONGEST_LINE = 64 << 20
-GROUP_RECORDS, GROUP_BYTES = 500, 1 << 20
-MOST_REPORTED = 20
-
-
-class Group(Struct):
-    """Records of one conversation that are sent together, with their line numbers."""
-
-    conversation_id: str
-    records: list[Record] = field(default_factory=list)
-    numbers: list[int] = field(default_factory=list)
-    bytes: int = 0
-
-    def takes(self, conversation_id: str, size: int) -> bool:
-        """Whether a record of a conversation, of so many bytes, can be sent with them."""
-        if not self.records:
-            return True
-        fits = len(self.records) < GROUP_RECORDS and self.bytes + size <= GROUP_BYTES
-        return fits and conversation_id == self.conversation_id
 
 
 class Lines:
@@ -125,11 +110,25 @@ def fill(parser: argparse.ArgumentParser) -> None:
         type=name,
         help="the id of the conversation; of several, the first part of their ids (default: the file's name)",
     )
+    files = parser.add_argument_group("for the SQLite file of a framework's own store")
+    files.add_argument("--from", choices=sorted(SOURCES), help="whose file it is: it is read, copied, and compared")
+    files.add_argument(
+        "--user-label",
+        type=int,
+        metavar="N",
+        help="for langgraph-store: which label of a namespace names the user, from 0, or from -1 backwards, as "
+        "user_label of RemoraStore does (default: items are nobody's)",
+    )
     add_connection_flags(parser)
 
 
 def run(given: dict[str, Any]) -> None:
     """Import."""
+    if given["from"] is not None:
+        _import_file(given)
+        return
+    if given["user_label"] is not None:
+        raise Misused("--user-label is for --from langgraph-store")
     if given["file"] == STANDARD_INPUT:
         _import(given, Lines("standard input", sys.stdin.buffer), None, "standard-input")
         return
@@ -139,6 +138,25 @@ def run(given: dict[str, Any]) -> None:
             _import(given, Lines(str(path), stream), path.stat().st_size, path.stem)
     except OSError as error:
         raise CommandFailed(f"{path} cannot be read: {error.strerror}") from error
+
+
+def _import_file(given: dict[str, Any]) -> None:
+    """Copy the file of a framework's own store, and compare."""
+    if given["file"] == STANDARD_INPUT:
+        raise Misused("--from needs a file: SQLite cannot read standard input")
+    for option in ("user", "conversation"):
+        if given[option] is not None:
+            raise Misused(f"--{option} is for OpenAI chat JSONL: a file of {given['from']} has its own")
+    with opened(Path(given["file"])) as file, connected(given) as client:
+        diagnostics().print(SOURCES[given["from"]](client, file, given))
+
+
+def _langgraph_store(client: Remora, file: SqliteFile, given: dict[str, Any]) -> str:
+    return langgraph_store.copy(client, file, given["user_label"])
+
+
+SOURCES: Mapping[str, Callable[[Remora, SqliteFile, dict[str, Any]], str]] = {"langgraph-store": _langgraph_store}
+"""What copies the files of each store; it returns what is to be said of it."""
 
 
 def _import(given: dict[str, Any], lines: Lines, size: int | None, stem: str) -> None:
@@ -162,22 +180,8 @@ def _import_chat(given: dict[str, Any], lines: Lines, size: int | None, stem: st
             replaced += sum(message.replaced for message in placed)
             messages += len(placed)
             progress.update(task, completed=group.position)
-    if report.count > MOST_REPORTED:
-        diagnostics().print(f"{report.count - MOST_REPORTED:,} more lines like these are left out")
+    report.end()
     diagnostics().print(f"{messages - replaced:,} messages imported{_there(replaced)}")
-
-
-class Reported:
-    """Says on standard error what is not imported: the first of it, line by line."""
-
-    def __init__(self, name: str) -> None:
-        self._name = name
-        self.count = 0
-
-    def __call__(self, text: str) -> None:
-        self.count += 1
-        if self.count <= MOST_REPORTED:
-            diagnostics().print(printable(f"{self._name}: {text}"))
 
 
 def _import_records(given: dict[str, Any], lines: Lines, size: int | None) -> None:
@@ -208,10 +212,7 @@ def _groups(lines: Lines) -> Iterator[Group]:
             if not group.takes(conversation_id, size):
                 yield group
                 group = Group(conversation_id)
-            group.conversation_id = conversation_id
-            group.records.append(record)
-            group.numbers.append(lines.number)
-            group.bytes += size
+            group.add(record, f"line {lines.number}", size)
     except CommandFailed:
         if group.records:
             yield group
@@ -224,13 +225,6 @@ def _send(client: Remora, group: Group, name: str, console: Console) -> int:
     """Import a group; how many were new."""
     try:
         with noting_silence(console):
-            return client.import_records(group.records)
-    except (RecordConflictError, InvalidFieldError) as error:
-        line = group.numbers[_index(error.metadata.get("field", ""))]
-        raise CommandFailed(f"{name}: line {line}: {' '.join(str(error).split())}") from error
-
-
-def _index(path: str) -> int:
-    """The record that a field's path leads through: `records[3].message`."""
-    number = path.partition("[")[2].partition("]")[0]
-    return int(number) if number.isdigit() else 0
+            return group.send(client)
+    except RecordRefused as refused:
+        raise CommandFailed(f"{name}: {refused}") from refused

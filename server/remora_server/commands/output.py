@@ -111,6 +111,11 @@ def progress_of_bytes() -> Progress:
     return _progress(BarColumn(), DownloadColumn(binary_units=True))
 
 
+def progress_of_rows() -> Progress:
+    """Rows and their total on standard error, while it is a terminal; gone in the end."""
+    return _progress(BarColumn(), MofNCompleteColumn(), TextColumn("rows"))
+
+
 def _progress(*columns: ProgressColumn) -> Progress:
     console = diagnostics()
     return Progress(

@@ -1,0 +1,84 @@
+"""Records that are made of rows: they are imported, and read back to be compared with what the file says now."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from google.protobuf.message import Message
+from msgspec import Struct, field
+from rich.console import Console
+
+from remora import Remora
+from remora.v1.transfer_service_pb2 import Record
+from remora_server.commands.failures import CommandFailed
+from remora_server.commands.output import noting_silence
+from remora_server.commands.record_groups import Group, RecordRefused, grouped
+from remora_server.commands.reported import Reported
+
+
+class Copied(Struct):
+    """How many records are in the file, how many of them were new, and the places of those that differ."""
+
+    given: int = 0
+    new: int = 0
+    differing: set[str] = field(default_factory=set)
+
+    def told(self, noun: str) -> str:
+        """The last line of a copy without differences."""
+        there = self.given - self.new
+        said = f"{self.new:,} {noun} copied" + (f", {there:,} were there already" if there else "")
+        return f"{said}; all are as in the file"
+
+
+def send(client: Remora, name: str, given: Iterable[tuple[Record, str]], console: Console) -> Copied:
+    """Import records with their places. One that is there and differs is left as it is: the comparison names it.
+
+    Raises CommandFailed for one that the server does not take.
+    """
+    copied = Copied()
+    for group in grouped(given):
+        copied.given += len(group.records)
+        try:
+            with noting_silence(console):
+                copied.new += _send(client, group, copied.differing)
+        except RecordRefused as refused:
+            raise CommandFailed(f"{name}: {refused}; {copied.new:,} records were copied before") from refused
+    return copied
+
+
+def _send(client: Remora, group: Group, differing: set[str]) -> int:
+    """Import a group without those that are there and differ."""
+    while group.records:
+        try:
+            return group.send(client)
+        except RecordRefused as refused:
+            if not refused.is_conflict:
+                raise
+            differing.add(refused.place)
+            del group.records[refused.index], group.places[refused.index]
+    return 0
+
+
+def exported(client: Remora, kind: str, console: Console) -> Iterator[Record]:
+    """All records of a kind that the tenant has."""
+    token = ""
+    while True:
+        with noting_silence(console):
+            page = client.export_records(page_token=token)
+        yield from (record for record in page.records if record.WhichOneof("kind") == kind)
+        token = page.next_page_token
+        if not token:
+            return
+
+
+def differences(expected: Message, found: Message) -> list[str]:
+    """The names of the fields in which two messages differ."""
+    fields = {each.name for message in (expected, found) for each, _ in message.ListFields()}
+    return [name for name in sorted(fields) if getattr(expected, name) != getattr(found, name)]
+
+
+def require_equal(copied: Copied, report: Reported, noun: str) -> None:
+    """Raise CommandFailed where something differs; `report` has said what."""
+    report.end()
+    if copied.differing:
+        raise CommandFailed(f"{len(copied.differing):,} of {copied.given:,} {noun} are not in Remora as in the file")

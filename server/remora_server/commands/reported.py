@@ -1,0 +1,26 @@
+"""What a command says of single lines or rows on standard error, without flooding it."""
+
+from __future__ import annotations
+
+from remora_server.commands.output import diagnostics
+from remora_server.commands.printable import printable
+
+MOST_REPORTED = 20
+
+
+class Reported:
+    """Says on standard error what is wrong with a file or left out of it: the first of it, line by line."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self.count = 0
+
+    def __call__(self, text: str) -> None:
+        self.count += 1
+        if self.count <= MOST_REPORTED:
+            diagnostics().print(printable(f"{self._name}: {text}"))
+
+    def end(self) -> None:
+        """Say how many were not shown."""
+        if self.count > MOST_REPORTED:
+            diagnostics().print(f"{self.count - MOST_REPORTED:,} more lines like these are left out")
