@@ -22,7 +22,8 @@ from remora_server.main import main
 
 FURNITURE = {
     "__init__", "chat_lines", "connecting", "failures", "lease", "machine", "manifest", "messages", "numbers", "output",
-    "parsing", "printable", "record_groups", "records", "reported", "root", "setting_flags", "standard_output", "unfinished",
+    "parsing", "printable", "record_groups", "records", "reported", "root", "setting_flags", "standard_output",
+    "unfinished",
 }  # fmt: skip
 """Modules beside the commands."""
 
