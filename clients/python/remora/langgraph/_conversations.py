@@ -19,6 +19,7 @@ from langgraph.checkpoint.base import ChannelVersions, Checkpoint
 from langgraph.checkpoint.serde.types import _DeltaSnapshot
 
 from remora._forks import track
+from remora._saved_checkpoints import INLINE_BYTES
 from remora.errors import (
     ConversationExistsError,
     ConversationNotFoundError,
@@ -26,7 +27,6 @@ from remora.errors import (
     InvalidArgumentError,
     UnavailableError,
 )
-from remora.langgraph._checkpoints import INLINE_BYTES
 from remora.langgraph._server import Server
 from remora.messages import Message
 from remora.v1 import checkpoint_pb2, message_pb2

@@ -4,22 +4,18 @@ within one turn of the loop.
 
 import asyncio
 import threading
-import uuid
 import weakref
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 from remora import AsyncRemora, Remora
+from remora._checkpoint_calls import LONG_WORK, Blocking, name_of, new_id
+from remora._saved_checkpoints import INLINE_BYTES, MOST_AT_ONCE, Saved, in_requests, omitted
 from remora.errors import RemoraError
-from remora.langgraph._checkpoints import INLINE_BYTES, Saved, omitted
 from remora.v1 import checkpoint_service_pb2 as wire
 
-MOST_AT_ONCE = 100
-"""Checkpoints of one request."""
 UPLOADS_AT_ONCE = 4
-LONG_WORK = 6.0
-"""How many times as long as others a call may take that goes through whole threads, or moves a part of a long value."""
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -33,10 +29,6 @@ class Options:
     token: str | None
     tenant: str | None
     timeout: float
-
-
-def _new_id() -> str:
-    return uuid.uuid4().hex
 
 
 class Server:
@@ -86,79 +78,6 @@ class Server:
         self.close()
 
 
-class Blocking:
-    """Calls that block their thread."""
-
-    def __init__(self, client: Remora, timeout: float) -> None:
-        self.client = client
-        self._calls = client._calls  # noqa: SLF001 - of this package
-        self._stubs = self._calls.stubs.checkpoints
-        self._timeout = timeout
-
-    def save(self, saved: Saved) -> None:
-        """Saves a checkpoint or what a task wrote."""
-        if saved.size > INLINE_BYTES:
-            for upload in saved.uploads(_new_id):
-                for part in upload.parts():
-                    self._calls.call(self._stubs.UploadCheckpointPart, part, self._timeout * LONG_WORK)
-        request = wire.SaveCheckpointsRequest()
-        saved.add_to(request)
-        self._calls.revision.advance(self._calls.call(self._stubs.SaveCheckpoints, request).revision)
-
-    def get(self, name: wire.CheckpointName) -> wire.FoundCheckpoint | None:
-        """A checkpoint with all of its values; None if there is none."""
-        request = wire.GetCheckpointsRequest(names=[name])
-        [found] = self._calls.read(self._stubs.GetCheckpoints, request).checkpoints
-        return self._completed(found, name) if found.checkpoint.id else None
-
-    def newest_id(self, thread_id: str) -> str:
-        """The newest checkpoint of a thread's root graph; empty if there is none."""
-        request = wire.GetCheckpointsRequest(names=[wire.CheckpointName(thread_id=thread_id)])
-        [found] = self._calls.read(self._stubs.GetCheckpoints, request).checkpoints
-        return str(found.checkpoint.id)
-
-    def pages(self, request: wire.ListCheckpointsRequest) -> Iterator[wire.FoundCheckpoint]:
-        """Checkpoints, page after page."""
-        while True:
-            page = self._calls.read(self._stubs.ListCheckpoints, request)
-            for found in page.checkpoints:
-                yield self._completed(found, _name_of(found))
-            if not page.next_page_token:
-                return
-            request.page_token = page.next_page_token
-
-    def history(self, request: wire.ListChannelHistoryRequest) -> list[wire.ChannelHistoryStep]:
-        """All steps of a history."""
-        steps: list[wire.ChannelHistoryStep] = []
-        while True:
-            page = self._calls.read(self._stubs.ListChannelHistory, request)
-            for step in page.steps:
-                for value, read in omitted(step, request.name):
-                    self._fill(value, read)
-                steps.append(step)
-            if not page.next_page_token:
-                return steps
-            request.page_token = page.next_page_token
-
-    def write(self, method: Callable[[Any], Any], request: Any) -> Any:  # noqa: ANN401 - any write of the service
-        """A write that goes through whole threads."""
-        return self._calls.write(method(self._stubs), request, self._timeout * LONG_WORK)
-
-    def _completed(self, found: wire.FoundCheckpoint, name: wire.CheckpointName) -> wire.FoundCheckpoint:
-        for value, request in omitted(found, name):
-            self._fill(value, request)
-        return found
-
-    def _fill(self, value: wire.Value, request: wire.ReadCheckpointValueRequest) -> None:
-        parts: list[bytes] = []
-        while request.offset < value.size:
-            part = self._calls.read(self._stubs.ReadCheckpointValue, request, self._timeout * LONG_WORK)
-            parts.append(part.data)
-            value.type = part.type
-            request.offset += len(part.data)
-        value.data = b"".join(parts)
-
-
 class Concurrent:
     """Calls of one event loop."""
 
@@ -166,13 +85,13 @@ class Concurrent:
         self.client = client
         self._calls = client._calls  # noqa: SLF001 - of this package
         self._timeout = timeout
-        self._saves: Tick[Saved, None] = Tick(self._save_all, _in_requests)
+        self._saves: Tick[Saved, None] = Tick(self._save_all, in_requests)
         self._gets: Tick[wire.CheckpointName, wire.FoundCheckpoint | None] = Tick(self._get_all, _in_hundreds)
 
     async def save(self, saved: Saved) -> None:
         """Saves a checkpoint or what a task wrote, with what else is saved in this turn of the loop."""
         if saved.size > INLINE_BYTES:
-            for upload in saved.uploads(_new_id):
+            for upload in saved.uploads(new_id):
                 await self._upload(list(upload.parts()))
         await self._saves.add(saved)
 
@@ -186,7 +105,7 @@ class Concurrent:
         while True:
             page = await self._calls.read(self._stubs.ListCheckpoints, request)
             for found in page.checkpoints:
-                yield await self._completed(found, _name_of(found))
+                yield await self._completed(found, name_of(found))
             if not page.next_page_token:
                 return
             request.page_token = page.next_page_token
@@ -301,23 +220,5 @@ def _fail(answers: Sequence[asyncio.Future[Any]], error: BaseException) -> None:
             answer.set_exception(error)
 
 
-def _in_requests(several: Sequence[Saved]) -> Iterable[Sequence[Saved]]:
-    """As many at a time as one request takes, in their order."""
-    held: list[Saved] = []
-    size = 0
-    for saved in several:
-        if held and (size + saved.size > INLINE_BYTES or len(held) == MOST_AT_ONCE):
-            yield held
-            held, size = [], 0
-        held.append(saved)
-        size += saved.size
-    if held:
-        yield held
-
-
 def _in_hundreds(several: Sequence[T]) -> Iterable[Sequence[T]]:
     return (several[begin : begin + MOST_AT_ONCE] for begin in range(0, len(several), MOST_AT_ONCE))
-
-
-def _name_of(found: wire.FoundCheckpoint) -> wire.CheckpointName:
-    return wire.CheckpointName(thread_id=found.checkpoint.thread_id, checkpoint_ns=found.checkpoint.checkpoint_ns)

@@ -18,8 +18,9 @@ from langgraph.checkpoint.base import (
 )
 from langgraph.checkpoint.serde.base import SerializerProtocol
 
+from remora._saved_checkpoints import Saved
 from remora.langgraph import _checkpoints as checkpoints
-from remora.langgraph._checkpoints import Codec, Saved
+from remora.langgraph._checkpoints import Codec
 from remora.langgraph._conversations import Conversations
 from remora.langgraph._server import Options, Server
 from remora.v1 import checkpoint_service_pb2 as wire

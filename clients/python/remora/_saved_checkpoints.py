@@ -1,0 +1,137 @@
+"""What the save of a checkpoint sends: its draft, its values and their uploads. Makes no calls, knows no framework."""
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+from remora.v1 import checkpoint_pb2
+from remora.v1 import checkpoint_service_pb2 as wire
+
+PART_BYTES = 1 << 20
+INLINE_BYTES = 3 << 20
+"""What one request carries of values; the longest beyond are uploaded."""
+MOST_AT_ONCE = 100
+"""Checkpoints of one request."""
+
+
+@dataclass(slots=True)
+class Upload:
+    """A value that is too long for its request: it is uploaded first, in parts."""
+
+    value: wire.Value
+    data: bytes
+    request: wire.UploadCheckpointPartRequest
+
+    def parts(self) -> Iterable[wire.UploadCheckpointPartRequest]:
+        """The requests that store it, and then name it in its value."""
+        count = math.ceil(len(self.data) / PART_BYTES)
+        for index in range(count):
+            part = wire.UploadCheckpointPartRequest()
+            part.CopyFrom(self.request)
+            part.index, part.data = index, self.data[index * PART_BYTES : (index + 1) * PART_BYTES]
+            yield part
+        self.value.upload.id, self.value.upload.parts = self.request.upload_id, count
+
+
+@dataclass(slots=True)
+class Saved:
+    """What one call of a saver saves."""
+
+    draft: wire.CheckpointDraft | None = None
+    task: wire.TaskWrites | None = None
+    values: list[wire.Value] = field(default_factory=list)
+
+    @property
+    def size(self) -> int:
+        """Its bytes in a request."""
+        message = self.draft if self.draft is not None else self.task
+        return 0 if message is None else message.ByteSize()
+
+    def uploads(self, new_id: Callable[[], str]) -> list[Upload]:
+        """Takes the longest values out, until the others fit into a request."""
+        size = self.size
+        taken = []
+        for value in sorted(self.values, key=lambda value: len(value.data), reverse=True):
+            if size <= INLINE_BYTES:
+                break
+            size -= len(value.data)
+            taken.append(self._upload(value, new_id()))
+        return taken
+
+    def _upload(self, value: wire.Value, upload_id: str) -> Upload:
+        place: Any
+        if self.draft is not None:
+            place, user_id = self.draft.checkpoint, self.draft.checkpoint.user_id
+        else:
+            task = cast("wire.TaskWrites", self.task)
+            place, user_id = task.name, task.user_id
+        request = wire.UploadCheckpointPartRequest(
+            thread_id=place.thread_id, checkpoint_ns=place.checkpoint_ns, upload_id=upload_id, user_id=user_id
+        )
+        data = value.data
+        value.ClearField("data")
+        return Upload(value, data, request)
+
+    def add_to(self, request: wire.SaveCheckpointsRequest) -> None:
+        """Puts it into a request."""
+        if self.draft is not None:
+            request.checkpoints.append(self.draft)
+        if self.task is not None:
+            request.writes.append(self.task)
+
+
+def in_requests(several: Sequence[Saved]) -> Iterable[Sequence[Saved]]:
+    """As many at a time as one request takes, in their order."""
+    held: list[Saved] = []
+    size = 0
+    for saved in several:
+        if held and (size + saved.size > INLINE_BYTES or len(held) == MOST_AT_ONCE):
+            yield held
+            held, size = [], 0
+        held.append(saved)
+        size += saved.size
+    if held:
+        yield held
+
+
+def omitted(
+    found: wire.FoundCheckpoint | wire.ChannelHistoryStep, config: wire.CheckpointName
+) -> Iterable[tuple[wire.Value, wire.ReadCheckpointValueRequest]]:
+    """The values that a reply had no room for, each with the request that reads its first part."""
+    if isinstance(found, wire.ChannelHistoryStep):
+        channels, checkpoint_id = found.channels, found.checkpoint_id
+    else:
+        channels, checkpoint_id = found.checkpoint.channels, found.checkpoint.id
+    versions = {each.channel: each for each in channels}
+    for entry in found.values:
+        if entry.value.omitted:
+            request = wire.ReadCheckpointValueRequest(
+                thread_id=config.thread_id, checkpoint_ns=config.checkpoint_ns, channel=versions[entry.channel]
+            )
+            yield entry.value, request
+    for write in found.writes:
+        if write.value.omitted:
+            named = wire.WriteName(checkpoint_id=checkpoint_id, task_id=write.task_id, index=write.index)
+            yield (
+                write.value,
+                wire.ReadCheckpointValueRequest(
+                    thread_id=config.thread_id, checkpoint_ns=config.checkpoint_ns, write=named
+                ),
+            )
+
+
+def set_version(message: checkpoint_pb2.Version, given: str | float) -> None:
+    """Sets a version, of whichever type it is."""
+    if isinstance(given, str):
+        message.text = given
+    elif isinstance(given, int):
+        message.integer = given
+    else:
+        message.number = given
+
+
+def version_of(message: checkpoint_pb2.Version) -> str | int | float:
+    """The version that a message has."""
+    kind = message.WhichOneof("kind")
+    return cast("str | int | float", getattr(message, kind or "text"))
