@@ -19,7 +19,7 @@ from remora import Remora
 from remora_server.commands.chat_lines import Line, chat_groups, is_chat_line, numbered
 from remora_server.commands.connecting import add_connection_flags, connected
 from remora_server.commands.failures import CommandFailed, Misused
-from remora_server.commands.moving import langgraph_store
+from remora_server.commands.moving import langgraph_checkpoints, langgraph_store
 from remora_server.commands.moving.sqlite_file import SqliteFile, opened
 from remora_server.commands.output import diagnostics, noting_silence, progress_of_bytes
 from remora_server.commands.parsing import filled, name
@@ -127,8 +127,7 @@ def run(given: dict[str, Any]) -> None:
     if given["from"] is not None:
         _import_file(given)
         return
-    if given["user_label"] is not None:
-        raise Misused("--user-label is for --from langgraph-store")
+    _require_no_label(given)
     if given["file"] == STANDARD_INPUT:
         _import(given, Lines("standard input", sys.stdin.buffer), None, "standard-input")
         return
@@ -151,11 +150,24 @@ def _import_file(given: dict[str, Any]) -> None:
         diagnostics().print(SOURCES[given["from"]](client, file, given))
 
 
+def _require_no_label(given: dict[str, Any]) -> None:
+    if given["user_label"] is not None:
+        raise Misused("--user-label is for --from langgraph-store")
+
+
 def _langgraph_store(client: Remora, file: SqliteFile, given: dict[str, Any]) -> str:
     return langgraph_store.copy(client, file, given["user_label"])
 
 
-SOURCES: Mapping[str, Callable[[Remora, SqliteFile, dict[str, Any]], str]] = {"langgraph-store": _langgraph_store}
+def _langgraph_checkpoints(client: Remora, file: SqliteFile, given: dict[str, Any]) -> str:
+    _require_no_label(given)
+    return langgraph_checkpoints.copy(client, file)
+
+
+SOURCES: Mapping[str, Callable[[Remora, SqliteFile, dict[str, Any]], str]] = {
+    "langgraph-checkpoints": _langgraph_checkpoints,
+    "langgraph-store": _langgraph_store,
+}
 """What copies the files of each store; it returns what is to be said of it."""
 
 

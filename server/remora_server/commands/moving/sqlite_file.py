@@ -123,7 +123,8 @@ class SqliteFile:
     def rows(self, table: str, clauses: str = "ORDER BY rowid", given: Sequence[object] = ()) -> Iterator[Row]:
         """Rows of a table, in the order of writing unless `clauses` say another."""
         query = f"SELECT rowid, * FROM {table} {clauses}"  # noqa: S608 - names and clauses of these modules
-        with self._reading(table), closing(self._connection.execute(query, given)) as cursor:
+        with self._reading(table):
+            cursor = self._connection.execute(query, given)
             columns = [column for column, *_ in cursor.description[1:]]
             for number, *values in cursor:
                 yield Row(self.name, table, number, dict(zip(columns, values, strict=True)))
