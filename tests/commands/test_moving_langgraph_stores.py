@@ -204,7 +204,7 @@ def test_a_row_that_remora_does_not_take_is_named(store: Store) -> None:
     code, [said] = store.run()
 
     assert code == 1
-    assert said.startswith("remora: table store, row 2: ")
+    assert said.startswith("remora: table store, row 2 (key 'wrong' in 'a..b'): ")
     assert "namespace" in said
     assert said.endswith("; 0 records were copied before")
 

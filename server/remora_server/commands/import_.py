@@ -19,7 +19,7 @@ from remora import Remora
 from remora_server.commands.chat_lines import Line, chat_groups, is_chat_line, numbered
 from remora_server.commands.connecting import add_connection_flags, connected
 from remora_server.commands.failures import CommandFailed, Misused
-from remora_server.commands.moving import langgraph_checkpoints, langgraph_store
+from remora_server.commands.moving import langgraph_checkpoints, langgraph_store, voltagent, voltagent_copy
 from remora_server.commands.moving.sqlite_file import SqliteFile, opened
 from remora_server.commands.output import diagnostics, noting_silence, progress_of_bytes
 from remora_server.commands.parsing import filled, name
@@ -119,15 +119,21 @@ def fill(parser: argparse.ArgumentParser) -> None:
         help="for langgraph-store: which label of a namespace names the user, from 0, or from -1 backwards, as "
         "user_label of RemoraStore does (default: items are nobody's)",
     )
+    files.add_argument(
+        "--table-prefix",
+        type=name,
+        metavar="PREFIX",
+        help=f"for voltagent: the tablePrefix of its LibSQLMemoryAdapter (default: {voltagent.PREFIX})",
+    )
     add_connection_flags(parser)
 
 
 def run(given: dict[str, Any]) -> None:
     """Import."""
+    _require_own_options(given)
     if given["from"] is not None:
         _import_file(given)
         return
-    _require_no_label(given)
     if given["file"] == STANDARD_INPUT:
         _import(given, Lines("standard input", sys.stdin.buffer), None, "standard-input")
         return
@@ -150,23 +156,29 @@ def _import_file(given: dict[str, Any]) -> None:
         diagnostics().print(SOURCES[given["from"]](client, file, given))
 
 
-def _require_no_label(given: dict[str, Any]) -> None:
-    if given["user_label"] is not None:
-        raise Misused("--user-label is for --from langgraph-store")
-
-
 def _langgraph_store(client: Remora, file: SqliteFile, given: dict[str, Any]) -> str:
     return langgraph_store.copy(client, file, given["user_label"])
 
 
-def _langgraph_checkpoints(client: Remora, file: SqliteFile, given: dict[str, Any]) -> str:
-    _require_no_label(given)
+def _langgraph_checkpoints(client: Remora, file: SqliteFile, _given: dict[str, Any]) -> str:
     return langgraph_checkpoints.copy(client, file)
+
+
+def _voltagent(client: Remora, file: SqliteFile, given: dict[str, Any]) -> str:
+    return voltagent_copy.copy(client, file, given["table_prefix"] or voltagent.PREFIX)
+
+
+def _require_own_options(given: dict[str, Any]) -> None:
+    """Raise Misused for an option of another store's file."""
+    for option, source in (("user_label", "langgraph-store"), ("table_prefix", "voltagent")):
+        if given[option] is not None and given["from"] != source:
+            raise Misused(f"--{option.replace('_', '-')} is for --from {source}")
 
 
 SOURCES: Mapping[str, Callable[[Remora, SqliteFile, dict[str, Any]], str]] = {
     "langgraph-checkpoints": _langgraph_checkpoints,
     "langgraph-store": _langgraph_store,
+    "voltagent": _voltagent,
 }
 """What copies the files of each store; it returns what is to be said of it."""
 

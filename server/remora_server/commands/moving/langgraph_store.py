@@ -87,7 +87,9 @@ def copy(client: Remora, file: SqliteFile, user_label: int | None) -> str:
     report = Reported(file.name)
     with progress_of_rows() as progress:
         task = progress.add_task("copying", total=count)
-        given = ((Record(store_item=item), row.place) for item, row in progress.track(items.unexpired(), task_id=task))
+        given = (
+            (Record(store_item=item), _named(row)) for item, row in progress.track(items.unexpired(), task_id=task)
+        )
         copied = send(client, file.name, given, progress.console)
         _compare(client, items, copied, report, progress.console)
     require_equal(copied, report, "items")
@@ -106,11 +108,11 @@ def _compare(client: Remora, items: StoreFile, copied: Copied, report: Reported,
         expected, row = own
         seen.add(row.number)
         if names := _differences(expected, found):
-            copied.differing.add(row.place)
+            copied.differing.add(_named(row))
             report(f"{_named(row)}: Remora has another {', '.join(names)}")
     for _, row in items.unexpired():
         if row.number not in seen:
-            copied.differing.add(row.place)
+            copied.differing.add(_named(row))
             report(f"{_named(row)}: Remora has no such item")
 
 

@@ -17,10 +17,14 @@ from remora_server.commands.reported import Reported
 
 
 class Copied(Struct):
-    """How many records are in the file, how many of them were new, and the places of those that differ."""
+    """How many records are in the file, how many of them were new, and the places of those that differ.
+
+    `refused` are the places of those that the server did not take because it has others.
+    """
 
     given: int = 0
     new: int = 0
+    refused: set[str] = field(default_factory=set)
     differing: set[str] = field(default_factory=set)
 
     def told(self, noun: str) -> str:
@@ -31,41 +35,45 @@ class Copied(Struct):
 
 
 def send(client: Remora, name: str, given: Iterable[tuple[Record, str]], console: Console) -> Copied:
-    """Import records with their places. One that is there and differs is left as it is: the comparison names it.
+    """Import records with their places. One that is there and differs is left as it is: a comparison is to name it.
 
     Raises CommandFailed for one that the server does not take.
     """
-    copied = Copied()
+    copied, left = Copied(), set[str]()
     for group in grouped(given):
         copied.given += len(group.records)
         try:
             with noting_silence(console):
-                copied.new += _send(client, group, copied.differing)
+                copied.new += _send(client, group, copied.refused, left)
         except RecordRefused as refused:
             raise CommandFailed(f"{name}: {refused}; {copied.new:,} records were copied before") from refused
     return copied
 
 
-def _send(client: Remora, group: Group, differing: set[str]) -> int:
-    """Import a group without those that are there and differ."""
-    while group.records:
+def _send(client: Remora, group: Group, refused_places: set[str], left: set[str]) -> int:
+    """Import a group without those that are there and differ. Conversations in `left` get nothing: one that is there
+    with the same id may be another user's.
+    """
+    while group.records and not (group.conversation_id and group.conversation_id in left):
         try:
             return group.send(client)
         except RecordRefused as refused:
             if not refused.is_conflict:
                 raise
-            differing.add(refused.place)
+            refused_places.add(refused.place)
+            if group.records[refused.index].HasField("conversation"):
+                left.add(group.conversation_id)
             del group.records[refused.index], group.places[refused.index]
     return 0
 
 
-def exported(client: Remora, kind: str, console: Console) -> Iterator[Record]:
-    """All records of a kind that the tenant has."""
+def exported(client: Remora, kind: str | None, console: Console) -> Iterator[Record]:
+    """All records that the tenant has, of one kind or (None) of all."""
     token = ""
     while True:
         with noting_silence(console):
             page = client.export_records(page_token=token)
-        yield from (record for record in page.records if record.WhichOneof("kind") == kind)
+        yield from (record for record in page.records if kind in (None, record.WhichOneof("kind")))
         token = page.next_page_token
         if not token:
             return
@@ -78,7 +86,10 @@ def differences(expected: Message, found: Message) -> list[str]:
 
 
 def require_equal(copied: Copied, report: Reported, noun: str) -> None:
-    """Raise CommandFailed where something differs; `report` has said what."""
+    """Raise CommandFailed where something differs; `report` has said what, and says the rest."""
+    for place in sorted(copied.refused - copied.differing):
+        copied.differing.add(place)
+        report(f"{place}: Remora has another one")
     report.end()
     if copied.differing:
         raise CommandFailed(f"{len(copied.differing):,} of {copied.given:,} {noun} are not in Remora as in the file")

@@ -117,12 +117,12 @@ class SqliteFile:
     def count(self, table: str) -> int:
         """How many rows a table has."""
         with self._reading(table):
-            [count] = self._connection.execute(f"SELECT count(*) FROM {table}").fetchone()  # noqa: S608 - our names
+            [count] = self._connection.execute(f"SELECT count(*) FROM {quoted(table)}").fetchone()  # noqa: S608 - quoted
         return int(count)
 
     def rows(self, table: str, clauses: str = "ORDER BY rowid", given: Sequence[object] = ()) -> Iterator[Row]:
         """Rows of a table, in the order of writing unless `clauses` say another."""
-        query = f"SELECT rowid, * FROM {table} {clauses}"  # noqa: S608 - names and clauses of these modules
+        query = f"SELECT rowid, * FROM {quoted(table)} {clauses}"  # noqa: S608 - clauses are those of these modules
         with self._reading(table):
             cursor = self._connection.execute(query, given)
             columns = [column for column, *_ in cursor.description[1:]]
@@ -159,6 +159,11 @@ def opened(path: Path) -> Iterator[SqliteFile]:
         except sqlite3.Error as error:
             raise CommandFailed(f"{path} cannot be read: {error}") from error
         yield SqliteFile(str(path), connection)
+
+
+def quoted(table: str) -> str:
+    """A table's name in a statement."""
+    return '"{}"'.format(table.replace('"', '""'))
 
 
 def _address(path: Path, head: bytes) -> str:

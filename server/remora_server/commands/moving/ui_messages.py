@@ -1,0 +1,58 @@
+"""The parts of the AI SDK's UIMessages as VoltAgent's LibSQL adapter reads them, and the text that they say.
+
+The text is that of `messages.ts` in Remora's adapter: what is found, embedded and counted.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from msgspec import Struct
+
+from remora_server.commands.moving import json_columns
+from remora_server.commands.moving.sqlite_file import Row
+
+LARGEST_TEXT_BYTES = 1 << 20
+
+
+class Parts(Struct, frozen=True):
+    """The parts of a message: their value, and their JSON."""
+
+    value: list[Any]
+    encoded: bytes
+
+
+def parts(row: Row) -> Parts:
+    """The parts of a message. Raises CommandFailed where they are no list."""
+    if row.values.get("parts") is None:
+        return _older(row)
+    value = json_columns.value(row, "parts")
+    if not isinstance(value, list):
+        raise row.fault("parts", "is no list")
+    return Parts(value, json_columns.data(row, "parts"))
+
+
+def _older(row: Row) -> Parts:
+    """Those of a message of VoltAgent 0.1, which has a `content`: a list of parts, or a text, in JSON or as it is."""
+    content = row.optional_text("content")
+    try:
+        value = json.loads(content) if content else []
+    except ValueError:
+        value = content
+    if isinstance(value, str):
+        value = [{"type": "text", "text": value}]
+    own = value if isinstance(value, list) else []
+    return Parts(own, json.dumps(own, separators=(",", ":")).encode())
+
+
+def text_of(given: list[Any]) -> str:
+    """The text parts, joined by spaces, as far as a message may be long."""
+    texts = [part.get("text") for part in given if isinstance(part, dict) and part.get("type") == "text"]
+    whole = as_javascript_encodes(" ".join(text for text in texts if isinstance(text, str)))
+    return whole.encode()[:LARGEST_TEXT_BYTES].decode("utf-8", "ignore")
+
+
+def as_javascript_encodes(text: str) -> str:
+    """A text without halves of surrogate pairs, which have no UTF-8: each becomes U+FFFD."""
+    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
