@@ -33,7 +33,7 @@ from remora_server.domain.reading import ConversationReader
 from remora_server.domain.recollection import Recollection
 from remora_server.domain.search import Embedder, EmbeddingQueue, EmbeddingQueues, Lane, Portion
 from remora_server.domain.short_term import ShortTermPolicy
-from remora_server.domain.status import ProcessStatus
+from remora_server.domain.status import OverflowStatus, ProcessStatus
 from remora_server.domain.store import Store
 from remora_server.domain.summarizing import Summarizing, WindowReader
 from remora_server.domain.text_vectors import TextVectors
@@ -165,11 +165,12 @@ def _start(settings: Settings, closing: ExitStack) -> None:
         tokens,
         receipts,
         default_policy=settings.short_term,
-        window_failure=overflow.failure_of,
+        overflow=overflow,
         process=process,
     )
     for probe in probes:
-        probe.show(_metrics(server, store, process, probe.is_ready))  # before the first call: who is ready is measured
+        # Before the first call: who is ready is measured.
+        probe.show(_metrics(server, store, process, probe.is_ready, partial(overflow.status, None)))
     server.start(
         handlers,
         embedders.dimension_of,
@@ -196,7 +197,11 @@ def _start_probes(endpoint: str | None, closing: ExitStack) -> list[Probes]:
 
 
 def _metrics(
-    server: Server, store: Store, process: Callable[[], ProcessStatus], ready: Callable[[], bool]
+    server: Server,
+    store: Store,
+    process: Callable[[], ProcessStatus],
+    ready: Callable[[], bool],
+    overflow: Callable[[], OverflowStatus],
 ) -> Callable[[], tuple[str, bytes]]:
     """Imported where it is asked for: the start would wait for it."""
     from remora_server.rpc.metrics import Metrics, Sources  # noqa: PLC0415
@@ -207,6 +212,7 @@ def _metrics(
         process=process,
         ready=ready,
         threads_failed=lambda: failed.done().count,
+        overflow=overflow,
     )
     return Metrics(SERVICES, sources).page
 
@@ -358,6 +364,27 @@ def _count_tokens(tokens: NativeTokenCounter, texts: list[str]) -> list[int]:
     return tokens.count(O200K_BASE, texts)
 
 
+class OverflowReport(Protocol):
+    """Says how windows fare: see `engine.overflow.Overflow`."""
+
+    def failure_of(self, tenant_id: str, conversation_id: str, /) -> str: ...
+
+    def status(self, tenant_id: str | None, /) -> OverflowStatus: ...
+
+
+class _NoOverflow:
+    """Where windows are not moved."""
+
+    def failure_of(self, _tenant_id: str, _conversation_id: str) -> str:
+        return ""
+
+    def status(self, _tenant_id: str | None) -> OverflowStatus:
+        return OverflowStatus()
+
+
+NO_OVERFLOW: OverflowReport = _NoOverflow()
+
+
 def _handlers(
     store: Store,
     embedders: Embedders,
@@ -365,7 +392,7 @@ def _handlers(
     receipts: ReceiptBook,
     *,
     default_policy: ShortTermPolicy | None = None,
-    window_failure: Callable[[str, str], str] = lambda _tenant_id, _conversation_id: "",
+    overflow: OverflowReport = NO_OVERFLOW,
     process: Callable[[], ProcessStatus] | None = None,
 ) -> list[object]:
     # Whoever knows the store's id could make page tokens; they lead nowhere that their maker may not go without one.
@@ -391,14 +418,14 @@ def _handlers(
         WorkingMemoryHandlers(store.working_memories),
         MemoryItemHandlers(ItemMemory(store.memory_items, embedders.of_tenants), store.memory_items, page_tokens),
         FactHandlers(_fact_memory(store, embedders), store.facts, page_tokens),
-        WindowHandlers(store.windows, summarizing, window_failure),
+        WindowHandlers(store.windows, summarizing, overflow.failure_of),
         UserHandlers(store.users),
         MemoryHandlers(recollection, assembler, reader, tokens, page_tokens, receipts),
         ReceiptHandlers(store.receipts, receipts, StoredMessageReader(), page_tokens),
         TextHandlers(tokens, embedders.of_tenants),
         TrimmingHandlers(tokens),
         TransferHandlers(store.exports, store.imports, page_tokens),
-        AdminHandlers(store.health, embedders.of_tenants, process or _started, store.backups),
+        AdminHandlers(store.health, embedders.of_tenants, process or _started, store.backups, overflow.status),
     ]
 
 

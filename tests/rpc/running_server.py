@@ -27,7 +27,7 @@ from remora_server.domain.models import PerTenant
 from remora_server.domain.publication import Publication
 from remora_server.domain.reading import ConversationReader
 from remora_server.domain.search import Embedder
-from remora_server.domain.status import ProcessStatus
+from remora_server.domain.status import OverflowStatus, ProcessStatus
 from remora_server.domain.summarizing import Summarizing, WindowReader
 from remora_server.domain.text_vectors import TextVectors
 from remora_server.engine.tokens import NativeTokenCounter
@@ -64,6 +64,11 @@ M = TypeVar("M", bound=Message)
 
 METHODS = {method.name: method for service in SERVICES for method in service.methods}
 PROCESS = ProcessStatus("1.2.3", "3.11", "2.0", "1.85", start_time=1_000_000, resident_bytes=8)
+
+
+def overflow_of(tenant_id: str | None) -> OverflowStatus:
+    """More fails in all tenants than in one."""
+    return OverflowStatus(2 if tenant_id is None else 1, "the model is down")
 
 
 @dataclass
@@ -130,7 +135,7 @@ class RunningServer:
             TextHandlers(tokens, embedders),
             TrimmingHandlers(NativeTokenCounter()),
             TransferHandlers(store.exports, store.imports, page_tokens),
-            AdminHandlers(store.health, embedders, lambda: PROCESS, store.backups),
+            AdminHandlers(store.health, embedders, lambda: PROCESS, store.backups, overflow_of),
         ]
 
     @cached_property

@@ -68,6 +68,7 @@ def test_the_status_tells_of_every_part(server: RunningServer) -> None:
         vector_partitions=7,
         vector_bytes=8,
     )
+    assert reply.overflow == pb.OverflowStatus(failing=1, failure="the model is down")
 
 
 def test_why_a_model_does_not_embed_is_told() -> None:
@@ -91,6 +92,13 @@ def guarded() -> Iterator[RunningServer]:
     """A server that knows an operator."""
     with RunningServer(identity=Identity(operator=OperatorToken.of(OPERATOR))) as running:
         yield running
+
+
+def test_an_operator_sees_the_failing_windows_of_all_tenants(guarded: RunningServer) -> None:
+    reply = guarded.call("GetStatus", pb.GetStatusRequest(), metadata=[("authorization", f"Bearer {OPERATOR}")])
+
+    assert isinstance(reply, pb.GetStatusResponse)
+    assert (status(guarded).overflow.failing, reply.overflow.failing) == (1, 2)
 
 
 @pytest.mark.parametrize(

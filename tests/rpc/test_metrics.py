@@ -11,7 +11,7 @@ from prometheus_client.metrics_core import Metric
 from prometheus_client.parser import text_string_to_metric_families
 from tests.rpc.running_server import PROCESS
 
-from remora_server.domain.status import Done, EmbeddingStatus, EngineStatus, JournalStatus, StoreStatus
+from remora_server.domain.status import Done, EmbeddingStatus, EngineStatus, JournalStatus, OverflowStatus, StoreStatus
 from remora_server.rpc.metrics import METHOD, UNKNOWN, Metrics, Sources
 from remora_server.rpc.server import SERVICES
 from remora_server.rpc.transport.transports import MethodCalls
@@ -44,7 +44,8 @@ OF_APPEND = dict(zip(METHOD, ("unary", "remora.v1.ConversationService", "AppendM
 
 
 def families(calls: list[MethodCalls], store: StoreStatus = STORE, *, ready: bool = True) -> dict[str, Metric]:
-    sources = Sources(lambda: calls, lambda: store, lambda: PROCESS, lambda: ready, lambda: 4)
+    overflow = OverflowStatus(8, "the model is down")
+    sources = Sources(lambda: calls, lambda: store, lambda: PROCESS, lambda: ready, lambda: 4, lambda: overflow)
     _, page = Metrics(SERVICES, sources).page()
     return {family.name: family for family in text_string_to_metric_families(page.decode())}
 
@@ -83,6 +84,7 @@ def test_the_store_is_measured_in_base_units() -> None:
     assert value(found, "remora_embedding_pending", "remora_embedding_pending", model="m") == 7
     assert value(found, "remora_memory_bytes", "remora_memory_bytes", of="vectors") == 40
     assert value(found, "remora_thread_failures", "remora_thread_failures_total") == 4
+    assert value(found, "remora_overflow_failing", "remora_overflow_failing") == 8
 
 
 def test_a_store_that_takes_no_writes_is_not_writable_and_may_be_ready() -> None:

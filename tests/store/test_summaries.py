@@ -22,6 +22,7 @@ from remora_server.domain.errors import ConversationNotFound, SummaryOutdated
 from remora_server.domain.extraction import EXTRACTIVE
 from remora_server.domain.messages import MessageDraft, MessageQuery, Remove, Replace, View
 from remora_server.domain.short_term import ShortTermPolicy, Summarize, Trim
+from remora_server.domain.status import OverflowStatus
 from remora_server.domain.summarizing import Summarizing, SummaryPlan, SummaryRequest, WindowReader
 from remora_server.domain.windows import WHOLE, Summary, Window
 from remora_server.engine.authors import Author
@@ -455,7 +456,10 @@ def test_a_model_that_does_not_work_changes_nothing_and_delays_nobody(
     if fault == "hangs":
         assert server.has_been_asked(1)
     else:
-        assert eventually(lambda: moving.failure_of(tenant.id, "c"))
+        told = eventually(lambda: moving.failure_of(tenant.id, "c"))
+        assert told
+        assert moving.status(tenant.id) == moving.status(None) == OverflowStatus(1, told)
+        assert moving.status("another tenant") == OverflowStatus()
 
     say(tenant, *(text.replace("a", "b", 1) for text in SARAH))
     trimmed = [draft(str(number), "word " * 10) for number in range(10)]
@@ -473,6 +477,7 @@ def test_a_model_that_does_not_work_changes_nothing_and_delays_nobody(
     server.up()
     assert summary_of(tenant).model == "scribe"
     eventually(lambda: moving.failure_of(tenant.id, "c"), until=lambda found: not found)
+    assert moving.status(None) == OverflowStatus()
     eventually(lambda: window(tenant), until=lambda found: found == ["b5", "b6"])
 
 

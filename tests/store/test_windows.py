@@ -20,6 +20,7 @@ from remora_server.domain.fact_memory import FactMemory
 from remora_server.domain.facts import FactFilter
 from remora_server.domain.messages import MessageQuery, Remove, View
 from remora_server.domain.short_term import DeleteOldest, Flush, Overflow, ShortTermPolicy, Trim
+from remora_server.domain.status import OverflowStatus
 from remora_server.domain.summarizing import WindowReader
 from remora_server.domain.tokens import APPROXIMATE
 from remora_server.domain.windows import WHOLE, Window, WindowMoved, WindowStore
@@ -222,12 +223,15 @@ def test_a_failure_is_shown_and_tried_again(tenant: Tenant) -> None:
         say(tenant, *"abc", create=of(20, Trim(10)))
         told = eventually(lambda: moving.failure_of(tenant.id, "c"))
         assert told == str(StoreFull())
+        assert moving.status(tenant.id) == moving.status(None) == OverflowStatus(1, told)
+        assert moving.status("another tenant") == OverflowStatus()
         assert window(tenant) == list("abc"), "the conversation is as it was"
 
         refusing.allowed.set()
 
         eventually(lambda: window(tenant), until=["c"].__eq__)
         eventually(lambda: moving.failure_of(tenant.id, "c"), until=lambda found: not found)
+        assert moving.status(None) == OverflowStatus()
     finally:
         moving.close()
 

@@ -73,7 +73,9 @@ type GetStatusResponse struct {
 	// The engine.
 	Engine *EngineStatus `protobuf:"bytes,5,opt,name=engine,proto3" json:"engine,omitempty"`
 	// Operators only: all models in use, by name.
-	Models        []*ModelStatus `protobuf:"bytes,6,rep,name=models,proto3" json:"models,omitempty"`
+	Models []*ModelStatus `protobuf:"bytes,6,rep,name=models,proto3" json:"models,omitempty"`
+	// Conversations of the caller's tenant whose window has too many tokens; for operators, of all tenants.
+	Overflow      *OverflowStatus `protobuf:"bytes,7,opt,name=overflow,proto3" json:"overflow,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -146,6 +148,13 @@ func (x *GetStatusResponse) GetEngine() *EngineStatus {
 func (x *GetStatusResponse) GetModels() []*ModelStatus {
 	if x != nil {
 		return x.Models
+	}
+	return nil
+}
+
+func (x *GetStatusResponse) GetOverflow() *OverflowStatus {
+	if x != nil {
+		return x.Overflow
 	}
 	return nil
 }
@@ -980,6 +989,63 @@ func (x *ModelStatus) GetMessagesPerSecond() float64 {
 	return 0
 }
 
+// What is done behind writes to windows that have more tokens than their policy allows.
+type OverflowStatus struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Conversations whose window could not be moved, or summarised, when it was last tried. It stays as it was, and is tried
+	// again after a pause, which grows.
+	Failing int64 `protobuf:"varint,1,opt,name=failing,proto3" json:"failing,omitempty"`
+	// Why the one that failed last could not, for people, without what was said; empty if none fails. `GetWindow` tells it of
+	// each.
+	Failure       string `protobuf:"bytes,2,opt,name=failure,proto3" json:"failure,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *OverflowStatus) Reset() {
+	*x = OverflowStatus{}
+	mi := &file_remora_v1_admin_service_proto_msgTypes[13]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *OverflowStatus) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*OverflowStatus) ProtoMessage() {}
+
+func (x *OverflowStatus) ProtoReflect() protoreflect.Message {
+	mi := &file_remora_v1_admin_service_proto_msgTypes[13]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use OverflowStatus.ProtoReflect.Descriptor instead.
+func (*OverflowStatus) Descriptor() ([]byte, []int) {
+	return file_remora_v1_admin_service_proto_rawDescGZIP(), []int{13}
+}
+
+func (x *OverflowStatus) GetFailing() int64 {
+	if x != nil {
+		return x.Failing
+	}
+	return 0
+}
+
+func (x *OverflowStatus) GetFailure() string {
+	if x != nil {
+		return x.Failure
+	}
+	return ""
+}
+
 // The engine in memory.
 type EngineStatus struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1007,7 +1073,7 @@ type EngineStatus struct {
 
 func (x *EngineStatus) Reset() {
 	*x = EngineStatus{}
-	mi := &file_remora_v1_admin_service_proto_msgTypes[13]
+	mi := &file_remora_v1_admin_service_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1019,7 +1085,7 @@ func (x *EngineStatus) String() string {
 func (*EngineStatus) ProtoMessage() {}
 
 func (x *EngineStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_remora_v1_admin_service_proto_msgTypes[13]
+	mi := &file_remora_v1_admin_service_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1032,7 +1098,7 @@ func (x *EngineStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EngineStatus.ProtoReflect.Descriptor instead.
 func (*EngineStatus) Descriptor() ([]byte, []int) {
-	return file_remora_v1_admin_service_proto_rawDescGZIP(), []int{13}
+	return file_remora_v1_admin_service_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *EngineStatus) GetKernels() string {
@@ -1103,14 +1169,15 @@ var File_remora_v1_admin_service_proto protoreflect.FileDescriptor
 const file_remora_v1_admin_service_proto_rawDesc = "" +
 	"\n" +
 	"\x1dremora/v1/admin_service.proto\x12\tremora.v1\x1a\x1fgoogle/protobuf/timestamp.proto\"\x12\n" +
-	"\x10GetStatusRequest\"\xb5\x02\n" +
+	"\x10GetStatusRequest\"\xec\x02\n" +
 	"\x11GetStatusResponse\x12/\n" +
 	"\x06server\x18\x01 \x01(\v2\x17.remora.v1.ServerStatusR\x06server\x12,\n" +
 	"\x05store\x18\x02 \x01(\v2\x16.remora.v1.StoreStatusR\x05store\x122\n" +
 	"\ajournal\x18\x03 \x01(\v2\x18.remora.v1.JournalStatusR\ajournal\x12,\n" +
 	"\x05model\x18\x04 \x01(\v2\x16.remora.v1.ModelStatusR\x05model\x12/\n" +
 	"\x06engine\x18\x05 \x01(\v2\x17.remora.v1.EngineStatusR\x06engine\x12.\n" +
-	"\x06models\x18\x06 \x03(\v2\x16.remora.v1.ModelStatusR\x06models\"\x15\n" +
+	"\x06models\x18\x06 \x03(\v2\x16.remora.v1.ModelStatusR\x06models\x125\n" +
+	"\boverflow\x18\a \x01(\v2\x19.remora.v1.OverflowStatusR\boverflow\"\x15\n" +
 	"\x13CreateBackupRequest\"A\n" +
 	"\x14CreateBackupResponse\x12)\n" +
 	"\x06backup\x18\x01 \x01(\v2\x11.remora.v1.BackupR\x06backup\"H\n" +
@@ -1176,7 +1243,10 @@ const file_remora_v1_admin_service_proto_rawDesc = "" +
 	"\bprovider\x18\x05 \x01(\tR\bprovider\x12\x18\n" +
 	"\afailure\x18\x06 \x01(\tR\afailure\x12\x18\n" +
 	"\arefused\x18\a \x01(\x03R\arefused\x12.\n" +
-	"\x13messages_per_second\x18\b \x01(\x01R\x11messagesPerSecond\"\xdb\x02\n" +
+	"\x13messages_per_second\x18\b \x01(\x01R\x11messagesPerSecond\"D\n" +
+	"\x0eOverflowStatus\x12\x18\n" +
+	"\afailing\x18\x01 \x01(\x03R\afailing\x12\x18\n" +
+	"\afailure\x18\x02 \x01(\tR\afailure\"\xdb\x02\n" +
 	"\fEngineStatus\x12\x18\n" +
 	"\akernels\x18\x01 \x01(\tR\akernels\x12$\n" +
 	"\rconversations\x18\x02 \x01(\x03R\rconversations\x12!\n" +
@@ -1209,7 +1279,7 @@ func file_remora_v1_admin_service_proto_rawDescGZIP() []byte {
 	return file_remora_v1_admin_service_proto_rawDescData
 }
 
-var file_remora_v1_admin_service_proto_msgTypes = make([]protoimpl.MessageInfo, 15)
+var file_remora_v1_admin_service_proto_msgTypes = make([]protoimpl.MessageInfo, 16)
 var file_remora_v1_admin_service_proto_goTypes = []any{
 	(*GetStatusRequest)(nil),      // 0: remora.v1.GetStatusRequest
 	(*GetStatusResponse)(nil),     // 1: remora.v1.GetStatusResponse
@@ -1224,34 +1294,36 @@ var file_remora_v1_admin_service_proto_goTypes = []any{
 	(*StoreStatus)(nil),           // 10: remora.v1.StoreStatus
 	(*JournalStatus)(nil),         // 11: remora.v1.JournalStatus
 	(*ModelStatus)(nil),           // 12: remora.v1.ModelStatus
-	(*EngineStatus)(nil),          // 13: remora.v1.EngineStatus
-	nil,                           // 14: remora.v1.Backup.RowsEntry
-	(*timestamppb.Timestamp)(nil), // 15: google.protobuf.Timestamp
+	(*OverflowStatus)(nil),        // 13: remora.v1.OverflowStatus
+	(*EngineStatus)(nil),          // 14: remora.v1.EngineStatus
+	nil,                           // 15: remora.v1.Backup.RowsEntry
+	(*timestamppb.Timestamp)(nil), // 16: google.protobuf.Timestamp
 }
 var file_remora_v1_admin_service_proto_depIdxs = []int32{
 	9,  // 0: remora.v1.GetStatusResponse.server:type_name -> remora.v1.ServerStatus
 	10, // 1: remora.v1.GetStatusResponse.store:type_name -> remora.v1.StoreStatus
 	11, // 2: remora.v1.GetStatusResponse.journal:type_name -> remora.v1.JournalStatus
 	12, // 3: remora.v1.GetStatusResponse.model:type_name -> remora.v1.ModelStatus
-	13, // 4: remora.v1.GetStatusResponse.engine:type_name -> remora.v1.EngineStatus
+	14, // 4: remora.v1.GetStatusResponse.engine:type_name -> remora.v1.EngineStatus
 	12, // 5: remora.v1.GetStatusResponse.models:type_name -> remora.v1.ModelStatus
-	8,  // 6: remora.v1.CreateBackupResponse.backup:type_name -> remora.v1.Backup
-	15, // 7: remora.v1.Backup.create_time:type_name -> google.protobuf.Timestamp
-	14, // 8: remora.v1.Backup.rows:type_name -> remora.v1.Backup.RowsEntry
-	15, // 9: remora.v1.ServerStatus.start_time:type_name -> google.protobuf.Timestamp
-	0,  // 10: remora.v1.AdminService.GetStatus:input_type -> remora.v1.GetStatusRequest
-	2,  // 11: remora.v1.AdminService.CreateBackup:input_type -> remora.v1.CreateBackupRequest
-	4,  // 12: remora.v1.AdminService.ReadBackup:input_type -> remora.v1.ReadBackupRequest
-	6,  // 13: remora.v1.AdminService.DeleteBackup:input_type -> remora.v1.DeleteBackupRequest
-	1,  // 14: remora.v1.AdminService.GetStatus:output_type -> remora.v1.GetStatusResponse
-	3,  // 15: remora.v1.AdminService.CreateBackup:output_type -> remora.v1.CreateBackupResponse
-	5,  // 16: remora.v1.AdminService.ReadBackup:output_type -> remora.v1.ReadBackupResponse
-	7,  // 17: remora.v1.AdminService.DeleteBackup:output_type -> remora.v1.DeleteBackupResponse
-	14, // [14:18] is the sub-list for method output_type
-	10, // [10:14] is the sub-list for method input_type
-	10, // [10:10] is the sub-list for extension type_name
-	10, // [10:10] is the sub-list for extension extendee
-	0,  // [0:10] is the sub-list for field type_name
+	13, // 6: remora.v1.GetStatusResponse.overflow:type_name -> remora.v1.OverflowStatus
+	8,  // 7: remora.v1.CreateBackupResponse.backup:type_name -> remora.v1.Backup
+	16, // 8: remora.v1.Backup.create_time:type_name -> google.protobuf.Timestamp
+	15, // 9: remora.v1.Backup.rows:type_name -> remora.v1.Backup.RowsEntry
+	16, // 10: remora.v1.ServerStatus.start_time:type_name -> google.protobuf.Timestamp
+	0,  // 11: remora.v1.AdminService.GetStatus:input_type -> remora.v1.GetStatusRequest
+	2,  // 12: remora.v1.AdminService.CreateBackup:input_type -> remora.v1.CreateBackupRequest
+	4,  // 13: remora.v1.AdminService.ReadBackup:input_type -> remora.v1.ReadBackupRequest
+	6,  // 14: remora.v1.AdminService.DeleteBackup:input_type -> remora.v1.DeleteBackupRequest
+	1,  // 15: remora.v1.AdminService.GetStatus:output_type -> remora.v1.GetStatusResponse
+	3,  // 16: remora.v1.AdminService.CreateBackup:output_type -> remora.v1.CreateBackupResponse
+	5,  // 17: remora.v1.AdminService.ReadBackup:output_type -> remora.v1.ReadBackupResponse
+	7,  // 18: remora.v1.AdminService.DeleteBackup:output_type -> remora.v1.DeleteBackupResponse
+	15, // [15:19] is the sub-list for method output_type
+	11, // [11:15] is the sub-list for method input_type
+	11, // [11:11] is the sub-list for extension type_name
+	11, // [11:11] is the sub-list for extension extendee
+	0,  // [0:11] is the sub-list for field type_name
 }
 
 func init() { file_remora_v1_admin_service_proto_init() }
@@ -1265,7 +1337,7 @@ func file_remora_v1_admin_service_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_remora_v1_admin_service_proto_rawDesc), len(file_remora_v1_admin_service_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   15,
+			NumMessages:   16,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

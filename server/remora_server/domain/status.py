@@ -98,6 +98,15 @@ class ModelStatus(Struct, frozen=True):
     failure: str = ""
 
 
+class OverflowStatus(Struct, frozen=True):
+    """How many windows could not be moved, or summarised, when it was last tried, and why the last one could not,
+    without contents of messages.
+    """
+
+    failing: int = 0
+    failure: str = ""
+
+
 class ProcessStatus(Struct, frozen=True):
     """The server's process: versions, when it began to serve (microseconds since 1970, UTC), resident bytes.
 

@@ -14,6 +14,7 @@ from remora_server.domain.calls import Read, Write
 from remora_server.domain.context_messages import ContextMessage
 from remora_server.domain.errors import ConversationNotFound, RemoraError
 from remora_server.domain.short_term import Flush, ShortTermPolicy, Summarize
+from remora_server.domain.status import OverflowStatus
 from remora_server.domain.summarizing import Summarizing, SummaryRequest, WindowReader, WindowView
 from remora_server.domain.tokens import O200K_BASE, TokenCounter
 from remora_server.domain.windows import Growth, Window, WindowMoved, WindowStore, first_to_stay, newest_system
@@ -92,6 +93,14 @@ class Overflow:
         """Why the window of a conversation could not be moved; empty where nothing is wrong."""
         key = tenant_id, conversation_id
         return self._turns.failure_of(key) or self._summaries.failure_of(key)
+
+    def status(self, tenant_id: str | None) -> OverflowStatus:
+        """How the windows of a tenant, or with None of all, fare."""
+        moves, summaries = self._turns.failing(tenant_id), self._summaries.failing(tenant_id)
+        if not moves and not summaries:
+            return OverflowStatus()
+        last = max([*moves.values(), *summaries.values()], key=lambda failed: failed.when)
+        return OverflowStatus(len(moves.keys() | summaries.keys()), last.reason)
 
     def written(self, tenant_id: str, conversation_id: str, revision: int, growth: Growth | None) -> None:
         """See `domain.windows.WindowListener`. This is brief, unless tokens are counted in another encoding."""

@@ -12,7 +12,7 @@ from remora_server.domain.errors import ConversationNotFound, RemoraError, Summa
 from remora_server.domain.short_term import Summarize
 from remora_server.domain.summarizing import Summarizing, SummaryPlan, SummaryRequest, WindowReader, WindowView
 from remora_server.engine.authors import Author
-from remora_server.engine.turns import Key, Turns
+from remora_server.engine.turns import Failed, Key, Turns
 from remora_server.supervision import LongLived
 
 THREADS = 2
@@ -67,6 +67,10 @@ class Summaries:
     def failure_of(self, key: Key) -> str:
         """Why a conversation could not be summarised; empty where nothing is wrong."""
         return self._turns.failure_of(key)
+
+    def failing(self, tenant_id: str | None) -> dict[Key, Failed]:
+        """The conversations of a tenant, or with None of all, that could not be summarised."""
+        return self._turns.failing(tenant_id)
 
     def _run(self) -> None:
         while (found := self._turns.next()) is not None:

@@ -21,10 +21,11 @@ NEVER = float("inf")
 
 
 class Failed(Struct):
-    """Why a turn failed, and when the next one is, by the monotonic clock."""
+    """Why a turn failed, and when, and when the next one is, by the monotonic clock."""
 
     reason: str
     pause: float
+    when: float
     due: float
 
 
@@ -87,7 +88,8 @@ class Turns:
             before = self._failed.get(key)
             pause = RETRY_SECONDS[0] if before is None else min(2 * before.pause, RETRY_SECONDS[1])
             rest = max(wait, pause * random.uniform(0.5, 1.0))  # noqa: S311 - jitter, no secret
-            self._failed[key] = Failed(reason, pause, time.monotonic() + rest)
+            now = time.monotonic()
+            self._failed[key] = Failed(reason, pause, now, now + rest)
             self._changed.notify()
             return before is None
 
@@ -95,6 +97,11 @@ class Turns:
         """Why the last turn of a conversation failed; empty where it did not."""
         found = self._failed.get(key)
         return found.reason if found else ""
+
+    def failing(self, tenant_id: str | None) -> dict[Key, Failed]:
+        """The conversations of a tenant, or with None of all, whose last turn failed."""
+        with self._changed:
+            return {key: failed for key, failed in self._failed.items() if tenant_id in {None, key[0]}}
 
     def close(self) -> None:
         """Give no further turns."""

@@ -15,7 +15,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Histo
 from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
-from remora_server.domain.status import EngineStatus, JournalStatus, ProcessStatus, StoreStatus
+from remora_server.domain.status import EngineStatus, JournalStatus, OverflowStatus, ProcessStatus, StoreStatus
 from remora_server.rpc.transport.transports import MethodCalls
 
 METHOD = ("grpc_type", "grpc_service", "grpc_method")
@@ -32,6 +32,7 @@ class Sources(Struct, frozen=True):
     process: Callable[[], ProcessStatus]
     ready: Callable[[], bool]
     threads_failed: Callable[[], int]
+    overflow: Callable[[], OverflowStatus]
 
 
 class Metrics:
@@ -77,6 +78,11 @@ class _Collected(Collector):
             "remora_thread_failures",
             "How often the work of a thread failed and was restarted.",
             self._sources.threads_failed(),
+        )
+        yield GaugeMetricFamily(
+            "remora_overflow_failing",
+            "Conversations whose window could not be moved, or summarised, when it was last tried.",
+            self._sources.overflow().failing,
         )
         yield from _of_store(store)
         yield from _of_journal(store.journal)

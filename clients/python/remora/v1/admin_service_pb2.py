@@ -25,7 +25,7 @@ _sym_db = _symbol_database.Default()
 from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1dremora/v1/admin_service.proto\x12\tremora.v1\x1a\x1fgoogle/protobuf/timestamp.proto\"\x12\n\x10GetStatusRequest\"\xb5\x02\n\x11GetStatusResponse\x12/\n\x06server\x18\x01 \x01(\x0b\x32\x17.remora.v1.ServerStatusR\x06server\x12,\n\x05store\x18\x02 \x01(\x0b\x32\x16.remora.v1.StoreStatusR\x05store\x12\x32\n\x07journal\x18\x03 \x01(\x0b\x32\x18.remora.v1.JournalStatusR\x07journal\x12,\n\x05model\x18\x04 \x01(\x0b\x32\x16.remora.v1.ModelStatusR\x05model\x12/\n\x06\x65ngine\x18\x05 \x01(\x0b\x32\x17.remora.v1.EngineStatusR\x06\x65ngine\x12.\n\x06models\x18\x06 \x03(\x0b\x32\x16.remora.v1.ModelStatusR\x06models\"\x15\n\x13\x43reateBackupRequest\"A\n\x14\x43reateBackupResponse\x12)\n\x06\x62\x61\x63kup\x18\x01 \x01(\x0b\x32\x11.remora.v1.BackupR\x06\x62\x61\x63kup\"H\n\x11ReadBackupRequest\x12\x1b\n\tbackup_id\x18\x01 \x01(\tR\x08\x62\x61\x63kupId\x12\x16\n\x06offset\x18\x02 \x01(\x03R\x06offset\"(\n\x12ReadBackupResponse\x12\x12\n\x04\x64\x61ta\x18\x01 \x01(\x0cR\x04\x64\x61ta\"2\n\x13\x44\x65leteBackupRequest\x12\x1b\n\tbackup_id\x18\x01 \x01(\tR\x08\x62\x61\x63kupId\"0\n\x14\x44\x65leteBackupResponse\x12\x18\n\x07\x64\x65leted\x18\x01 \x01(\x08R\x07\x64\x65leted\"\xb3\x03\n\x06\x42\x61\x63kup\x12\x0e\n\x02id\x18\x01 \x01(\tR\x02id\x12\x1a\n\x08revision\x18\x02 \x01(\x04R\x08revision\x12\x19\n\x08store_id\x18\x03 \x01(\tR\x07storeId\x12%\n\x0e\x66ormat_version\x18\x04 \x01(\x05R\rformatVersion\x12%\n\x0eschema_version\x18\x05 \x01(\x05R\rschemaVersion\x12%\n\x0e\x64uckdb_version\x18\x06 \x01(\tR\rduckdbVersion\x12\x18\n\x07version\x18\x07 \x01(\tR\x07version\x12;\n\x0b\x63reate_time\x18\x08 \x01(\x0b\x32\x1a.google.protobuf.TimestampR\ncreateTime\x12\x14\n\x05\x62ytes\x18\t \x01(\x03R\x05\x62ytes\x12\x16\n\x06sha256\x18\n \x01(\x0cR\x06sha256\x12/\n\x04rows\x18\x0b \x03(\x0b\x32\x1b.remora.v1.Backup.RowsEntryR\x04rows\x1a\x37\n\tRowsEntry\x12\x10\n\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n\x05value\x18\x02 \x01(\x03R\x05value:\x02\x38\x01\"\x97\x02\n\x0cServerStatus\x12\x18\n\x07version\x18\x01 \x01(\tR\x07version\x12%\n\x0epython_version\x18\x02 \x01(\tR\rpythonVersion\x12%\n\x0e\x64uckdb_version\x18\x03 \x01(\tR\rduckdbVersion\x12!\n\x0cgrpc_version\x18\x04 \x01(\tR\x0bgrpcVersion\x12\x39\n\nstart_time\x18\x05 \x01(\x0b\x32\x1a.google.protobuf.TimestampR\tstartTime\x12%\n\x0eresident_bytes\x18\x06 \x01(\x03R\rresidentBytes\x12\x1a\n\x08\x66\x61ilures\x18\x07 \x03(\tR\x08\x66\x61ilures\"\xd2\x02\n\x0bStoreStatus\x12\x19\n\x08store_id\x18\x01 \x01(\tR\x07storeId\x12%\n\x0e\x66ormat_version\x18\x02 \x01(\x05R\rformatVersion\x12\x1b\n\tin_memory\x18\x03 \x01(\x08R\x08inMemory\x12\x1a\n\x08writable\x18\x04 \x01(\x08R\x08writable\x12\x18\n\x07\x66\x61ilure\x18\x05 \x01(\tR\x07\x66\x61ilure\x12\x1a\n\x08revision\x18\x06 \x01(\x04R\x08revision\x12)\n\x10\x61pplied_revision\x18\x07 \x01(\x04R\x0f\x61ppliedRevision\x12%\n\x0e\x64\x61tabase_bytes\x18\x08 \x01(\x03R\rdatabaseBytes\x12$\n\rconversations\x18\t \x01(\x03R\rconversations\x12\x1a\n\x08messages\x18\n \x01(\x03R\x08messages\"\x96\x01\n\rJournalStatus\x12\x14\n\x05\x62ytes\x18\x01 \x01(\x03R\x05\x62ytes\x12\x1a\n\x08segments\x18\x02 \x01(\x05R\x08segments\x12\x18\n\x07records\x18\x03 \x01(\x03R\x07records\x12\x18\n\x07\x62\x61tches\x18\x04 \x01(\x03R\x07\x62\x61tches\x12\x1f\n\x0bsync_micros\x18\x05 \x01(\x03R\nsyncMicros\"\xf7\x01\n\x0bModelStatus\x12\x12\n\x04name\x18\x01 \x01(\tR\x04name\x12\x1c\n\tdimension\x18\x02 \x01(\x05R\tdimension\x12\x1c\n\tprecision\x18\x03 \x01(\tR\tprecision\x12\x18\n\x07pending\x18\x04 \x01(\x03R\x07pending\x12\x1a\n\x08provider\x18\x05 \x01(\tR\x08provider\x12\x18\n\x07\x66\x61ilure\x18\x06 \x01(\tR\x07\x66\x61ilure\x12\x18\n\x07refused\x18\x07 \x01(\x03R\x07refused\x12.\n\x13messages_per_second\x18\x08 \x01(\x01R\x11messagesPerSecond\"\xdb\x02\n\x0c\x45ngineStatus\x12\x18\n\x07kernels\x18\x01 \x01(\tR\x07kernels\x12$\n\rconversations\x18\x02 \x01(\x03R\rconversations\x12!\n\x0cwindow_bytes\x18\x03 \x01(\x03R\x0bwindowBytes\x12\'\n\x0findexed_threads\x18\x04 \x01(\x03R\x0eindexedThreads\x12\x1f\n\x0bindex_bytes\x18\x05 \x01(\x03R\nindexBytes\x12+\n\x11record_partitions\x18\x06 \x01(\x03R\x10recordPartitions\x12!\n\x0crecord_bytes\x18\x07 \x01(\x03R\x0brecordBytes\x12+\n\x11vector_partitions\x18\x08 \x01(\x03R\x10vectorPartitions\x12!\n\x0cvector_bytes\x18\t \x01(\x03R\x0bvectorBytes2\xcd\x02\n\x0c\x41\x64minService\x12K\n\tGetStatus\x12\x1b.remora.v1.GetStatusRequest\x1a\x1c.remora.v1.GetStatusResponse\"\x03\x90\x02\x01\x12O\n\x0c\x43reateBackup\x12\x1e.remora.v1.CreateBackupRequest\x1a\x1f.remora.v1.CreateBackupResponse\x12N\n\nReadBackup\x12\x1c.remora.v1.ReadBackupRequest\x1a\x1d.remora.v1.ReadBackupResponse\"\x03\x90\x02\x01\x12O\n\x0c\x44\x65leteBackup\x12\x1e.remora.v1.DeleteBackupRequest\x1a\x1f.remora.v1.DeleteBackupResponseb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1dremora/v1/admin_service.proto\x12\tremora.v1\x1a\x1fgoogle/protobuf/timestamp.proto\"\x12\n\x10GetStatusRequest\"\xec\x02\n\x11GetStatusResponse\x12/\n\x06server\x18\x01 \x01(\x0b\x32\x17.remora.v1.ServerStatusR\x06server\x12,\n\x05store\x18\x02 \x01(\x0b\x32\x16.remora.v1.StoreStatusR\x05store\x12\x32\n\x07journal\x18\x03 \x01(\x0b\x32\x18.remora.v1.JournalStatusR\x07journal\x12,\n\x05model\x18\x04 \x01(\x0b\x32\x16.remora.v1.ModelStatusR\x05model\x12/\n\x06\x65ngine\x18\x05 \x01(\x0b\x32\x17.remora.v1.EngineStatusR\x06\x65ngine\x12.\n\x06models\x18\x06 \x03(\x0b\x32\x16.remora.v1.ModelStatusR\x06models\x12\x35\n\x08overflow\x18\x07 \x01(\x0b\x32\x19.remora.v1.OverflowStatusR\x08overflow\"\x15\n\x13\x43reateBackupRequest\"A\n\x14\x43reateBackupResponse\x12)\n\x06\x62\x61\x63kup\x18\x01 \x01(\x0b\x32\x11.remora.v1.BackupR\x06\x62\x61\x63kup\"H\n\x11ReadBackupRequest\x12\x1b\n\tbackup_id\x18\x01 \x01(\tR\x08\x62\x61\x63kupId\x12\x16\n\x06offset\x18\x02 \x01(\x03R\x06offset\"(\n\x12ReadBackupResponse\x12\x12\n\x04\x64\x61ta\x18\x01 \x01(\x0cR\x04\x64\x61ta\"2\n\x13\x44\x65leteBackupRequest\x12\x1b\n\tbackup_id\x18\x01 \x01(\tR\x08\x62\x61\x63kupId\"0\n\x14\x44\x65leteBackupResponse\x12\x18\n\x07\x64\x65leted\x18\x01 \x01(\x08R\x07\x64\x65leted\"\xb3\x03\n\x06\x42\x61\x63kup\x12\x0e\n\x02id\x18\x01 \x01(\tR\x02id\x12\x1a\n\x08revision\x18\x02 \x01(\x04R\x08revision\x12\x19\n\x08store_id\x18\x03 \x01(\tR\x07storeId\x12%\n\x0e\x66ormat_version\x18\x04 \x01(\x05R\rformatVersion\x12%\n\x0eschema_version\x18\x05 \x01(\x05R\rschemaVersion\x12%\n\x0e\x64uckdb_version\x18\x06 \x01(\tR\rduckdbVersion\x12\x18\n\x07version\x18\x07 \x01(\tR\x07version\x12;\n\x0b\x63reate_time\x18\x08 \x01(\x0b\x32\x1a.google.protobuf.TimestampR\ncreateTime\x12\x14\n\x05\x62ytes\x18\t \x01(\x03R\x05\x62ytes\x12\x16\n\x06sha256\x18\n \x01(\x0cR\x06sha256\x12/\n\x04rows\x18\x0b \x03(\x0b\x32\x1b.remora.v1.Backup.RowsEntryR\x04rows\x1a\x37\n\tRowsEntry\x12\x10\n\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n\x05value\x18\x02 \x01(\x03R\x05value:\x02\x38\x01\"\x97\x02\n\x0cServerStatus\x12\x18\n\x07version\x18\x01 \x01(\tR\x07version\x12%\n\x0epython_version\x18\x02 \x01(\tR\rpythonVersion\x12%\n\x0e\x64uckdb_version\x18\x03 \x01(\tR\rduckdbVersion\x12!\n\x0cgrpc_version\x18\x04 \x01(\tR\x0bgrpcVersion\x12\x39\n\nstart_time\x18\x05 \x01(\x0b\x32\x1a.google.protobuf.TimestampR\tstartTime\x12%\n\x0eresident_bytes\x18\x06 \x01(\x03R\rresidentBytes\x12\x1a\n\x08\x66\x61ilures\x18\x07 \x03(\tR\x08\x66\x61ilures\"\xd2\x02\n\x0bStoreStatus\x12\x19\n\x08store_id\x18\x01 \x01(\tR\x07storeId\x12%\n\x0e\x66ormat_version\x18\x02 \x01(\x05R\rformatVersion\x12\x1b\n\tin_memory\x18\x03 \x01(\x08R\x08inMemory\x12\x1a\n\x08writable\x18\x04 \x01(\x08R\x08writable\x12\x18\n\x07\x66\x61ilure\x18\x05 \x01(\tR\x07\x66\x61ilure\x12\x1a\n\x08revision\x18\x06 \x01(\x04R\x08revision\x12)\n\x10\x61pplied_revision\x18\x07 \x01(\x04R\x0f\x61ppliedRevision\x12%\n\x0e\x64\x61tabase_bytes\x18\x08 \x01(\x03R\rdatabaseBytes\x12$\n\rconversations\x18\t \x01(\x03R\rconversations\x12\x1a\n\x08messages\x18\n \x01(\x03R\x08messages\"\x96\x01\n\rJournalStatus\x12\x14\n\x05\x62ytes\x18\x01 \x01(\x03R\x05\x62ytes\x12\x1a\n\x08segments\x18\x02 \x01(\x05R\x08segments\x12\x18\n\x07records\x18\x03 \x01(\x03R\x07records\x12\x18\n\x07\x62\x61tches\x18\x04 \x01(\x03R\x07\x62\x61tches\x12\x1f\n\x0bsync_micros\x18\x05 \x01(\x03R\nsyncMicros\"\xf7\x01\n\x0bModelStatus\x12\x12\n\x04name\x18\x01 \x01(\tR\x04name\x12\x1c\n\tdimension\x18\x02 \x01(\x05R\tdimension\x12\x1c\n\tprecision\x18\x03 \x01(\tR\tprecision\x12\x18\n\x07pending\x18\x04 \x01(\x03R\x07pending\x12\x1a\n\x08provider\x18\x05 \x01(\tR\x08provider\x12\x18\n\x07\x66\x61ilure\x18\x06 \x01(\tR\x07\x66\x61ilure\x12\x18\n\x07refused\x18\x07 \x01(\x03R\x07refused\x12.\n\x13messages_per_second\x18\x08 \x01(\x01R\x11messagesPerSecond\"D\n\x0eOverflowStatus\x12\x18\n\x07\x66\x61iling\x18\x01 \x01(\x03R\x07\x66\x61iling\x12\x18\n\x07\x66\x61ilure\x18\x02 \x01(\tR\x07\x66\x61ilure\"\xdb\x02\n\x0c\x45ngineStatus\x12\x18\n\x07kernels\x18\x01 \x01(\tR\x07kernels\x12$\n\rconversations\x18\x02 \x01(\x03R\rconversations\x12!\n\x0cwindow_bytes\x18\x03 \x01(\x03R\x0bwindowBytes\x12\'\n\x0findexed_threads\x18\x04 \x01(\x03R\x0eindexedThreads\x12\x1f\n\x0bindex_bytes\x18\x05 \x01(\x03R\nindexBytes\x12+\n\x11record_partitions\x18\x06 \x01(\x03R\x10recordPartitions\x12!\n\x0crecord_bytes\x18\x07 \x01(\x03R\x0brecordBytes\x12+\n\x11vector_partitions\x18\x08 \x01(\x03R\x10vectorPartitions\x12!\n\x0cvector_bytes\x18\t \x01(\x03R\x0bvectorBytes2\xcd\x02\n\x0c\x41\x64minService\x12K\n\tGetStatus\x12\x1b.remora.v1.GetStatusRequest\x1a\x1c.remora.v1.GetStatusResponse\"\x03\x90\x02\x01\x12O\n\x0c\x43reateBackup\x12\x1e.remora.v1.CreateBackupRequest\x1a\x1f.remora.v1.CreateBackupResponse\x12N\n\nReadBackup\x12\x1c.remora.v1.ReadBackupRequest\x1a\x1d.remora.v1.ReadBackupResponse\"\x03\x90\x02\x01\x12O\n\x0c\x44\x65leteBackup\x12\x1e.remora.v1.DeleteBackupRequest\x1a\x1f.remora.v1.DeleteBackupResponseb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -41,33 +41,35 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_GETSTATUSREQUEST']._serialized_start=77
   _globals['_GETSTATUSREQUEST']._serialized_end=95
   _globals['_GETSTATUSRESPONSE']._serialized_start=98
-  _globals['_GETSTATUSRESPONSE']._serialized_end=407
-  _globals['_CREATEBACKUPREQUEST']._serialized_start=409
-  _globals['_CREATEBACKUPREQUEST']._serialized_end=430
-  _globals['_CREATEBACKUPRESPONSE']._serialized_start=432
-  _globals['_CREATEBACKUPRESPONSE']._serialized_end=497
-  _globals['_READBACKUPREQUEST']._serialized_start=499
-  _globals['_READBACKUPREQUEST']._serialized_end=571
-  _globals['_READBACKUPRESPONSE']._serialized_start=573
-  _globals['_READBACKUPRESPONSE']._serialized_end=613
-  _globals['_DELETEBACKUPREQUEST']._serialized_start=615
-  _globals['_DELETEBACKUPREQUEST']._serialized_end=665
-  _globals['_DELETEBACKUPRESPONSE']._serialized_start=667
-  _globals['_DELETEBACKUPRESPONSE']._serialized_end=715
-  _globals['_BACKUP']._serialized_start=718
-  _globals['_BACKUP']._serialized_end=1153
-  _globals['_BACKUP_ROWSENTRY']._serialized_start=1098
-  _globals['_BACKUP_ROWSENTRY']._serialized_end=1153
-  _globals['_SERVERSTATUS']._serialized_start=1156
-  _globals['_SERVERSTATUS']._serialized_end=1435
-  _globals['_STORESTATUS']._serialized_start=1438
-  _globals['_STORESTATUS']._serialized_end=1776
-  _globals['_JOURNALSTATUS']._serialized_start=1779
-  _globals['_JOURNALSTATUS']._serialized_end=1929
-  _globals['_MODELSTATUS']._serialized_start=1932
-  _globals['_MODELSTATUS']._serialized_end=2179
-  _globals['_ENGINESTATUS']._serialized_start=2182
-  _globals['_ENGINESTATUS']._serialized_end=2529
-  _globals['_ADMINSERVICE']._serialized_start=2532
-  _globals['_ADMINSERVICE']._serialized_end=2865
+  _globals['_GETSTATUSRESPONSE']._serialized_end=462
+  _globals['_CREATEBACKUPREQUEST']._serialized_start=464
+  _globals['_CREATEBACKUPREQUEST']._serialized_end=485
+  _globals['_CREATEBACKUPRESPONSE']._serialized_start=487
+  _globals['_CREATEBACKUPRESPONSE']._serialized_end=552
+  _globals['_READBACKUPREQUEST']._serialized_start=554
+  _globals['_READBACKUPREQUEST']._serialized_end=626
+  _globals['_READBACKUPRESPONSE']._serialized_start=628
+  _globals['_READBACKUPRESPONSE']._serialized_end=668
+  _globals['_DELETEBACKUPREQUEST']._serialized_start=670
+  _globals['_DELETEBACKUPREQUEST']._serialized_end=720
+  _globals['_DELETEBACKUPRESPONSE']._serialized_start=722
+  _globals['_DELETEBACKUPRESPONSE']._serialized_end=770
+  _globals['_BACKUP']._serialized_start=773
+  _globals['_BACKUP']._serialized_end=1208
+  _globals['_BACKUP_ROWSENTRY']._serialized_start=1153
+  _globals['_BACKUP_ROWSENTRY']._serialized_end=1208
+  _globals['_SERVERSTATUS']._serialized_start=1211
+  _globals['_SERVERSTATUS']._serialized_end=1490
+  _globals['_STORESTATUS']._serialized_start=1493
+  _globals['_STORESTATUS']._serialized_end=1831
+  _globals['_JOURNALSTATUS']._serialized_start=1834
+  _globals['_JOURNALSTATUS']._serialized_end=1984
+  _globals['_MODELSTATUS']._serialized_start=1987
+  _globals['_MODELSTATUS']._serialized_end=2234
+  _globals['_OVERFLOWSTATUS']._serialized_start=2236
+  _globals['_OVERFLOWSTATUS']._serialized_end=2304
+  _globals['_ENGINESTATUS']._serialized_start=2307
+  _globals['_ENGINESTATUS']._serialized_end=2654
+  _globals['_ADMINSERVICE']._serialized_start=2657
+  _globals['_ADMINSERVICE']._serialized_end=2990
 # @@protoc_insertion_point(module_scope)

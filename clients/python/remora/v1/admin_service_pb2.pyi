@@ -48,6 +48,7 @@ class GetStatusResponse(_message.Message):
     MODEL_FIELD_NUMBER: _builtins.int
     ENGINE_FIELD_NUMBER: _builtins.int
     MODELS_FIELD_NUMBER: _builtins.int
+    OVERFLOW_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def server(self) -> Global___ServerStatus:
         """The server."""
@@ -72,6 +73,10 @@ class GetStatusResponse(_message.Message):
     def models(self) -> _containers.RepeatedCompositeFieldContainer[Global___ModelStatus]:
         """Operators only: all models in use, by name."""
 
+    @_builtins.property
+    def overflow(self) -> Global___OverflowStatus:
+        """Conversations of the caller's tenant whose window has too many tokens; for operators, of all tenants."""
+
     def __init__(
         self,
         *,
@@ -81,10 +86,11 @@ class GetStatusResponse(_message.Message):
         model: Global___ModelStatus | None = ...,
         engine: Global___EngineStatus | None = ...,
         models: _abc.Iterable[Global___ModelStatus] | None = ...,
+        overflow: Global___OverflowStatus | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["engine", b"engine", "journal", b"journal", "model", b"model", "server", b"server", "store", b"store"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["engine", b"engine", "journal", b"journal", "model", b"model", "overflow", b"overflow", "server", b"server", "store", b"store"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["engine", b"engine", "journal", b"journal", "model", b"model", "models", b"models", "server", b"server", "store", b"store"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["engine", b"engine", "journal", b"journal", "model", b"model", "models", b"models", "overflow", b"overflow", "server", b"server", "store", b"store"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -504,6 +510,36 @@ class ModelStatus(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___ModelStatus: _TypeAlias = ModelStatus  # noqa: Y015
+
+@_typing.final
+class OverflowStatus(_message.Message):
+    """What is done behind writes to windows that have more tokens than their policy allows."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    FAILING_FIELD_NUMBER: _builtins.int
+    FAILURE_FIELD_NUMBER: _builtins.int
+    failing: _builtins.int
+    """Conversations whose window could not be moved, or summarised, when it was last tried. It stays as it was, and is tried
+    again after a pause, which grows.
+    """
+    failure: _builtins.str
+    """Why the one that failed last could not, for people, without what was said; empty if none fails. `GetWindow` tells it of
+    each.
+    """
+    def __init__(
+        self,
+        *,
+        failing: _builtins.int = ...,
+        failure: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["failing", b"failing", "failure", b"failure"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___OverflowStatus: _TypeAlias = OverflowStatus  # noqa: Y015
 
 @_typing.final
 class EngineStatus(_message.Message):

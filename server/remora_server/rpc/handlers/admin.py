@@ -16,6 +16,7 @@ from remora_server.domain.status import (
     EngineStatus,
     JournalStatus,
     ModelStatus,
+    OverflowStatus,
     ProcessStatus,
     StoreHealth,
     StoreStatus,
@@ -25,12 +26,13 @@ from remora_server.rpc.methods import for_operators
 
 
 class AdminHandlers(Struct, frozen=True):
-    """Answers the RPCs for operators."""
+    """Answers the RPCs for operators. `overflow` is of a tenant, or with None of all."""
 
     health: StoreHealth
     embedders: PerTenant[Embedder | None]
     process: Callable[[], ProcessStatus]
     backups: BackupStore
+    overflow: Callable[[str | None], OverflowStatus]
 
     def get_status(self, call: Call, _request: pb.GetStatusRequest) -> pb.GetStatusResponse:
         store, own = self.health.status(), self.embedders.of(call.tenant_id)
@@ -40,6 +42,7 @@ class AdminHandlers(Struct, frozen=True):
             journal=_journal(store.journal),
             model=None if own is None else _model(own.status(), store),
             engine=_engine(store.engine),
+            overflow=_overflow(self.overflow(None if call.is_operator else call.tenant_id)),
             models=[_model(model, store) for model in self._models()] if call.is_operator else (),
         )
 
@@ -126,6 +129,10 @@ def _model(model: ModelStatus, store: StoreStatus) -> pb.ModelStatus:
         refused=work.refused,
         messages_per_second=work.per_second,
     )
+
+
+def _overflow(overflow: OverflowStatus) -> pb.OverflowStatus:
+    return pb.OverflowStatus(failing=overflow.failing, failure=overflow.failure)
 
 
 def _engine(engine: EngineStatus) -> pb.EngineStatus:
