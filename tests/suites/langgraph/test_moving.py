@@ -140,7 +140,7 @@ def _inner() -> Any:  # noqa: ANN401 - a compiled graph
         answer = interrupt({"question": "Which train?"})
         return {"asked": answer, "log": ["asked"]}
 
-    builder = StateGraph(State)
+    builder: Any = StateGraph(State)
     builder.add_node("ask", ask)
     builder.add_edge(START, "ask")
     return builder.compile(checkpointer=True)
@@ -193,11 +193,11 @@ def test_checkpoints_are_read_as_before(server: Server, tenant: str, checkpoint_
             assert new == old
             for each in old:
                 assert after.get_tuple(each.config) == before.get_tuple(each.config)
-        old, new = (
+        values, same = (
             [each.values for each in _graph(saver).get_state_history(_config("done"))] for saver in (before, after)
         )
-        assert new == old
-        assert len(old[0]["log"]) > 6
+        assert same == values
+        assert len(values[0]["log"]) > 6
     assert said == f"{len(list(before.list(None)))} checkpoints copied; all are as in the file\n"
 
 
