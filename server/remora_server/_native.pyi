@@ -1312,6 +1312,22 @@ class Subscription:
         """End the stream behind what was put: well, or with a failure."""
 
 @final
+class Tls:
+    """What TCP ports show and ask for, in PEM: the server's certificate with those of intermediate authorities behind
+    it, its key and, where clients must show certificates, the authorities that may have signed them.
+
+    What cannot be used raises ValueError with two arguments: the name of the argument, and why.
+    """
+
+    def __new__(cls, chain: bytes, key: bytes, client_ca: bytes | None = None) -> Tls: ...
+    def replace(self, chain: bytes, key: bytes, client_ca: bytes | None = None) -> None:
+        """Greet new connections with others. Where those cannot be used, the old ones stay."""
+
+    @staticmethod
+    def expiry(chain: bytes) -> int:
+        """When the first certificate ends, in seconds since 1970."""
+
+@final
 class Transport:
     """gRPC over HTTP/2. It is bound, started, run by one thread and worked for by others, and stopped, each once."""
 
@@ -1345,11 +1361,12 @@ class Transport:
         self,
         *,
         methods: Sequence[tuple[str, str, Callable[[bytes, Any, float | None, str], object]]],
-        identify: Callable[[str, str], object],
+        identify: Callable[[str, str, list[str] | None], object],
         report: Callable[[str], object],
         refusals: Mapping[str, tuple[int, str, bytes]],
         publication: _Publication | None,
         pages: Callable[[str], tuple[int, str, bytes] | None] | None = None,
+        tls: Tls | None = None,
     ) -> None:
         """Prepare to serve.
 
@@ -1366,8 +1383,9 @@ class Transport:
         and returns it encoded, None at the end, or a failure; and `close`, which is called once in `work` when nothing
         is asked for any more.
 
-        `identify` gets the headers `authorization` and `remora-tenant`, empty where they are not there, and returns the
-        caller or a failure; a caller is remembered. `report` is told of trouble that no caller learns of. `refusals`
+        `identify` gets the headers `authorization` and `remora-tenant`, empty where they are not there, and the names
+        in the certificate of the connection, None where it needed none; it returns the caller or a failure. A caller
+        is remembered. `report` is told of trouble that no caller learns of. `refusals`
         holds the failures of calls that find no room (`overloaded`), or none that is left for their peer
         (`peer_overloaded`), that are not answered in time (`deadline_exceeded`), whose revision will not be published
         (`not_published`), that met a panic (`internal`), of streams that the end of the server ends (`stopping`), and
@@ -1378,12 +1396,15 @@ class Transport:
 
         With `pages`, the TCP ports answer GET and HEAD over HTTP/1.1, too, one request a connection: it gets the path
         without its query, in one of two threads, and returns the page's status, content type and body, or None where
-        there is no such page.
+        there is no such page. With `tls`, the TCP ports speak TLS, and answer no pages.
         """
 
     @staticmethod
     def bounds() -> list[float]:
         """The upper bounds of the buckets of `calls`, in seconds, rising."""
+
+    def forget_callers(self) -> None:
+        """Have every caller told anew by `identify`."""
 
     def calls(self) -> list[tuple[str, list[int], list[int], float, int]]:
         """The calls of each method that was called since `start`, but for health.

@@ -13,9 +13,9 @@ use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::{PyBytes, PyCFunction, PyDict, PyTuple};
 use remora_core::Core;
 use remora_transport::{
-    Answer, Answering, BOUNDS, Calls, Code, Credentials, Flow, Handler, Health, Listener, Method,
-    Next, Options, Page, Pages, Publication, Question, Refusals, Source, Status, Subscription,
-    Transport,
+    Answer, Answering, BOUNDS, Calls, Certificates, Code, Credentials, Flow, Handler, Health,
+    Listener, Method, Next, Options, Page, Pages, Publication, Question, Refusals, Source, Status,
+    Subscription, Tls, Transport, Unusable, expiry,
 };
 
 use super::core::PyCore;
@@ -102,7 +102,8 @@ impl PyTransport {
         self.health.set(service, serving);
     }
 
-    #[pyo3(signature = (*, methods, identify, report, refusals, publication, pages=None))]
+    #[pyo3(signature = (*, methods, identify, report, refusals, publication, pages=None, tls=None))]
+    #[expect(clippy::too_many_arguments, reason = "they are keywords in Python")]
     fn start(
         &self,
         methods: Vec<(String, String, Py<PyAny>)>,
@@ -111,6 +112,7 @@ impl PyTransport {
         refusals: GivenRefusals,
         publication: Option<&Bound<'_, PyAny>>,
         pages: Option<Py<PyAny>>,
+        tls: Option<PyRef<'_, PyTls>>,
     ) -> PyResult<()> {
         let mut callables = Vec::with_capacity(methods.len());
         let mut named = Vec::with_capacity(methods.len());
@@ -142,6 +144,10 @@ impl PyTransport {
             Some(pages) => transport.with_pages(Arc::new(CalledPages(pages))),
             None => transport,
         };
+        let transport = match tls {
+            Some(tls) => transport.with_tls(Arc::clone(&tls.0)),
+            None => transport,
+        };
         *started = Some(Arc::new(transport));
         Ok(())
     }
@@ -157,6 +163,12 @@ impl PyTransport {
         let started = self.started.lock().clone();
         if let Some(transport) = started {
             py.detach(|| transport.work());
+        }
+    }
+
+    fn forget_callers(&self) {
+        if let Some(transport) = self.started.lock().as_ref() {
+            transport.forget_callers();
         }
     }
 
@@ -211,6 +223,50 @@ fn answering_named(name: &str) -> PyResult<Answering> {
             "no way of answering: {name}"
         ))),
     }
+}
+
+/// See `_native.pyi`.
+#[pyclass(name = "Tls", module = "remora_server._native", frozen)]
+struct PyTls(Arc<Tls>);
+
+#[pymethods]
+impl PyTls {
+    #[new]
+    #[pyo3(signature = (chain, key, client_ca=None))]
+    fn new(chain: &[u8], key: &[u8], client_ca: Option<&[u8]>) -> PyResult<Self> {
+        let certificates = Certificates {
+            chain,
+            key,
+            client_ca,
+        };
+        let tls = Tls::new(certificates).map_err(unusable)?;
+        Ok(Self(Arc::new(tls)))
+    }
+
+    #[pyo3(signature = (chain, key, client_ca=None))]
+    fn replace(&self, chain: &[u8], key: &[u8], client_ca: Option<&[u8]>) -> PyResult<()> {
+        let certificates = Certificates {
+            chain,
+            key,
+            client_ca,
+        };
+        self.0.replace(certificates).map_err(unusable)
+    }
+
+    #[staticmethod]
+    fn expiry(chain: &[u8]) -> PyResult<u64> {
+        expiry(chain).map_err(unusable)
+    }
+}
+
+/// Which one, by its argument's name, and why.
+fn unusable(unusable: Unusable) -> PyErr {
+    let argument = match unusable {
+        Unusable::Chain(_) => "chain",
+        Unusable::Key(_) => "key",
+        Unusable::ClientCa(_) => "client_ca",
+    };
+    PyValueError::new_err((argument, unusable.to_string()))
 }
 
 /// (path, how many ended by code, how many by bucket, seconds in all, how many are open).
@@ -312,7 +368,8 @@ impl Handler for Callables {
 
     fn identify(&self, credentials: &Credentials<'_>) -> Result<Py<PyAny>, Status> {
         Python::attach(|py| {
-            let arguments = (credentials.authorization, credentials.tenant);
+            let names = credentials.names.map(<[String]>::to_vec);
+            let arguments = (credentials.authorization, credentials.tenant, names);
             let told = self.identify.bind(py).call1(arguments);
             let told = told.map_err(|error| broken(py, &error, &self.internal))?;
             match told.extract::<Failure>() {
@@ -534,5 +591,6 @@ impl Publication for Everything {
 /// Adds the names of this module.
 pub(super) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<PySubscription>()?;
+    module.add_class::<PyTls>()?;
     module.add_class::<PyTransport>()
 }

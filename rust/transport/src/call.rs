@@ -144,7 +144,7 @@ impl<H: Handler> Call<H> {
         let refusals = &shared.refusals;
         let timeout = head::timeout(headers).map_err(|why| refusals.unreadable(why))?;
         let caller = shared.identities.caller(
-            &Credentials::of(headers),
+            &Credentials::of(headers, connected.names.as_deref()),
             &shared.handler,
             &refusals.internal,
         )?;

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use parking_lot::Mutex;
 
+use super::credentials::Names;
 use super::line::{Line, Mark};
 use super::options::Options;
 use super::peer::{Budgets, Origin, Peer};
@@ -41,6 +42,8 @@ pub(super) struct Connected {
     number: u64,
     is_proven: AtomicBool,
     line: Arc<Line>,
+    /// Those in the certificate that the peer showed.
+    pub(super) names: Names,
 }
 
 impl Connections {
@@ -71,6 +74,7 @@ impl Connections {
             number: state.enter(origin, &line, mark),
             is_proven: AtomicBool::new(false),
             line,
+            names: None,
         })
     }
 

@@ -1,4 +1,6 @@
-//! The headers by which a caller is told.
+//! What a caller is told by: headers, and the certificate of the connection.
+
+use std::sync::Arc;
 
 use http::HeaderMap;
 
@@ -6,18 +8,24 @@ use http::HeaderMap;
 /// into the tenant of those who name none.
 pub(super) const NO_NAME: &str = "\u{fffd}";
 
-/// The headers that tell a caller; empty where they are not there.
+/// The names in a client's certificate; `None` where it needed none.
+pub(super) type Names = Option<Arc<[String]>>;
+
+/// What tells a caller. Headers that are not there are empty.
 #[derive(Clone, Copy, Debug)]
 pub struct Credentials<'a> {
     pub authorization: &'a str,
     pub tenant: &'a str,
+    /// The names in the certificate that the connection showed; `None` where it needed none.
+    pub names: Option<&'a [String]>,
 }
 
 impl<'a> Credentials<'a> {
-    pub(super) fn of(headers: &'a HeaderMap) -> Self {
+    pub(super) fn of(headers: &'a HeaderMap, names: Option<&'a [String]>) -> Self {
         Self {
             authorization: text(headers, "authorization"),
             tenant: tenant(headers),
+            names,
         }
     }
 }

@@ -18,14 +18,23 @@ const REMEMBERED: usize = 4096;
 /// nothing of the credentials of others.
 pub(super) struct Identities<H: Handler> {
     digests: Fingerprints,
-    known: Mutex<FingerprintMap<Fingerprint, Arc<H::Caller>>>,
+    known: Mutex<Known<H::Caller>>,
+}
+
+struct Known<Caller> {
+    callers: FingerprintMap<Fingerprint, Arc<Caller>>,
+    /// How often all were forgotten.
+    forgotten: u64,
 }
 
 impl<H: Handler> Identities<H> {
     pub(super) fn new() -> Self {
         Self {
             digests: Fingerprints::default(),
-            known: Mutex::default(),
+            known: Mutex::new(Known {
+                callers: FingerprintMap::default(),
+                forgotten: 0,
+            }),
         }
     }
 
@@ -36,22 +45,38 @@ impl<H: Handler> Identities<H> {
         handler: &H,
         internal: &Status,
     ) -> Result<Arc<H::Caller>, Status> {
-        let digest = self
-            .digests
-            .of([credentials.authorization, credentials.tenant]);
-        if let Some(caller) = self.known.lock().get(&digest) {
-            return Ok(Arc::clone(caller));
-        }
+        let digest = self.digests.of_parts((
+            credentials.authorization,
+            credentials.tenant,
+            credentials.names,
+        ));
+        let forgotten = {
+            let known = self.known.lock();
+            if let Some(caller) = known.callers.get(&digest) {
+                return Ok(Arc::clone(caller));
+            }
+            known.forgotten
+        };
         let told = caught(|| {
             failpoints::hit(Point::Identifying);
             handler.identify(credentials)
         });
         let caller = Arc::new(told.unwrap_or_else(|_| Err(internal.clone()))?);
         let mut known = self.known.lock();
-        if known.len() >= REMEMBERED {
-            known.clear();
+        if known.callers.len() >= REMEMBERED {
+            known.callers.clear();
         }
-        known.insert(digest, Arc::clone(&caller));
+        // One that was told by what has changed meanwhile is told anew by its next call.
+        if known.forgotten == forgotten {
+            known.callers.insert(digest, Arc::clone(&caller));
+        }
         Ok(caller)
+    }
+
+    /// Has every caller told anew.
+    pub(super) fn forget(&self) {
+        let mut known = self.known.lock();
+        known.forgotten += 1;
+        known.callers.clear();
     }
 }

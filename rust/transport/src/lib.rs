@@ -34,6 +34,7 @@ mod pool;
 mod quick;
 mod reply;
 mod room;
+mod secured;
 mod server;
 mod shared;
 mod status;
@@ -41,6 +42,7 @@ mod stream;
 mod subscription;
 #[cfg(test)]
 mod tests;
+mod tls;
 
 pub use credentials::Credentials;
 pub use flow::{Flow, Next, Source};
@@ -53,3 +55,4 @@ pub use page::{Page, Pages};
 pub use server::Transport;
 pub use status::{Code, Status};
 pub use subscription::Subscription;
+pub use tls::{Certificates, Tls, Unusable, expiry};

@@ -20,6 +20,7 @@ use super::connection;
 use super::handler::Handler;
 use super::pages;
 use super::peer::Origin;
+use super::secured;
 use super::shared::Shared;
 
 /// Connections that may wait to be accepted.
@@ -159,9 +160,12 @@ fn admit<H: Handler>(shared: &Arc<Shared<H>>, socket: Socket) {
         Socket::Unix(socket) => {
             tokio::spawn(connection::serve(shared, Repaired::new(socket), connected))
         }
-        Socket::Tcp(socket, _) => match shared.pages.clone() {
-            Some(pages) => tokio::spawn(pages::serve_either(shared, pages, socket, connected)),
-            None => tokio::spawn(connection::serve(shared, socket, connected)),
+        Socket::Tcp(socket, _) => match (shared.tls.clone(), shared.pages.clone()) {
+            (Some(tls), _) => tokio::spawn(secured::serve(shared, tls, socket, connected)),
+            (None, Some(pages)) => {
+                tokio::spawn(pages::serve_either(shared, pages, socket, connected))
+            }
+            (None, None) => tokio::spawn(connection::serve(shared, socket, connected)),
         },
     };
 }

@@ -25,6 +25,7 @@ use super::pool::Pool;
 use super::quick::Quick;
 use super::shared::{FAREWELL, Shared};
 use super::subscription::Subscription;
+use super::tls::Tls;
 
 /// How often a stop looks whether everything has ended.
 const LOOK: Duration = Duration::from_millis(5);
@@ -60,6 +61,7 @@ impl<H: Handler> Transport<H> {
             refusals,
             meters,
             pages: None,
+            tls: None,
             identities: Identities::new(),
             health,
             held: Held::new(publication),
@@ -82,6 +84,19 @@ impl<H: Handler> Transport<H> {
             shared.pages = Some(pages);
         }
         self
+    }
+
+    /// The same, speaking TLS on its TCP ports, which serve no pages then. To be called before anything else is.
+    pub fn with_tls(mut self, tls: Arc<Tls>) -> Self {
+        if let Some(shared) = Arc::get_mut(&mut self.shared) {
+            shared.tls = Some(tls);
+        }
+        self
+    }
+
+    /// Has every caller told anew, because what tells them has changed.
+    pub fn forget_callers(&self) {
+        self.shared.identities.forget();
     }
 
     /// The calls of each method that was called, those of no method with an empty path. Health is not counted.

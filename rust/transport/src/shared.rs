@@ -19,6 +19,7 @@ use super::peer::Budgets;
 use super::pool::Pool;
 use super::quick::Quick;
 use super::status::Status;
+use super::tls::Tls;
 
 /// How long connections without calls get to say goodbye, and streams that do not end to say why.
 pub(super) const FAREWELL: Duration = Duration::from_millis(500);
@@ -32,6 +33,8 @@ pub(super) struct Shared<H: Handler> {
     pub(super) meters: Arc<Meters>,
     /// What TCP ports serve beside calls.
     pub(super) pages: Option<Arc<dyn Pages>>,
+    /// What TCP ports speak below HTTP/2.
+    pub(super) tls: Option<Arc<Tls>>,
     pub(super) identities: Identities<H>,
     pub(super) health: Arc<Health>,
     pub(super) held: Arc<Held>,

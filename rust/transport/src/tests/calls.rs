@@ -120,12 +120,12 @@ fn a_tenants_name_that_is_no_text_is_not_taken_for_none() {
     let told = |value: &[u8]| {
         let value = HeaderValue::from_bytes(value).unwrap();
         let headers = HeaderMap::from_iter([(HeaderName::from_static("remora-tenant"), value)]);
-        Credentials::of(&headers).tenant.to_owned()
+        Credentials::of(&headers, None).tenant.to_owned()
     };
 
     assert_eq!(told(b"acme"), "acme");
     assert_eq!(told("t\u{e9}n".as_bytes()), NO_NAME);
-    assert_eq!(Credentials::of(&HeaderMap::new()).tenant, "");
+    assert_eq!(Credentials::of(&HeaderMap::new(), None).tenant, "");
 }
 
 #[test]
