@@ -70,6 +70,7 @@ if TYPE_CHECKING:
     from remora.search import Component, Hit, IndexState, SearchOptions, SearchResult, Weights
     from remora.short_term import DeleteOldest, Flush, Summarize, Summary, Trim, Window
     from remora.steps import Step
+    from remora.tls import Tls
     from remora.tokens import TokenCount
     from remora.vectors import CollectionStats, Vector, VectorCollection, VectorHit, VectorSearchResult
     from remora.workflows import (
@@ -177,6 +178,7 @@ __all__ = [
     "Summary",
     "Suspension",
     "TimelineEvent",
+    "Tls",
     "TokenCount",
     "ToolCall",
     "Trace",
@@ -254,6 +256,7 @@ _NAMES = {
     "search": ("Component", "Hit", "IndexState", "SearchOptions", "SearchResult", "Weights"),
     "short_term": ("DeleteOldest", "Flush", "Summarize", "Summary", "Trim", "Window"),
     "steps": ("Step",),
+    "tls": ("Tls",),
     "tokens": ("TokenCount",),
     "vectors": ("CollectionStats", "Vector", "VectorCollection", "VectorHit", "VectorSearchResult"),
     "workflows": (

@@ -26,6 +26,7 @@ from remora.credentials import Tenant, Token, credentials
 from remora.embeddings import Embedding
 from remora.messages import MessageLike
 from remora.search import Query, SearchOptions, SearchResult, search_request
+from remora.tls import Tls
 from remora.tokens import EncodingName, ModelName, TokenCount, count_request, encoding_to_proto
 from remora.trimming import (
     Budget,
@@ -80,16 +81,18 @@ class AsyncRemora:
         timeout: Seconds = 2.0,
         agent_id: Id | None = None,
         run_id: Id | None = None,
+        tls: Tls | None = None,
     ) -> None:
         """Does not connect yet.
 
         `endpoint` is `unix:/path` or `host:port`; if None, $REMORA_ENDPOINT, else `remora.address.default_endpoint`.
         `token` authenticates; `tenant` names the tenant if the server requires no token, else it must be the token's.
         `timeout` is each call's deadline in seconds, unless the call has its own. `agent_id` and `run_id` are kept in
-        the records of writes.
+        the records of writes. `tls` is for a host and port that speak TLS.
         """
         self._calls = AsyncCalls(
             resolve_endpoint(endpoint),
+            tls=tls,
             metadata=credentials(token, tenant),
             origin=Origin(agent_id=agent_id or "", run_id=run_id or ""),
             default_timeout=timeout,

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Protocol, TypeAlias, TypeVar
 
+import grpc
 import grpc.aio
 
 Channel: TypeAlias = grpc.aio.Channel
@@ -28,13 +29,17 @@ _inherited: list[Channel] = []
 """Channels of the parent process; destroying one would wait for a thread that does not exist here."""
 
 
-def open_channel(target: str, options: Sequence[tuple[str, str | int]]) -> Channel:
-    """A channel that connects with its first call.
+def open_channel(
+    target: str, options: Sequence[tuple[str, str | int]], credentials: grpc.ChannelCredentials | None
+) -> Channel:
+    """A channel that connects with its first call, with TLS where there are credentials.
 
     Raises RuntimeError in a child that was forked while channels were in use: grpc.aio cannot work there.
     """
     if _inherited:
         raise RuntimeError("this process was forked while an event loop used AsyncRemora: use Remora, or fork earlier")
+    if credentials is not None:
+        return grpc.aio.secure_channel(target, credentials, options=options)
     return grpc.aio.insecure_channel(target, options=options)
 
 

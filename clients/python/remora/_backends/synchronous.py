@@ -24,8 +24,12 @@ class Method(Protocol[Request_contra, Response_co]):
         """Calls it."""
 
 
-def open_channel(target: str, options: Sequence[tuple[str, str | int]]) -> Channel:
-    """A channel that connects with its first call."""
+def open_channel(
+    target: str, options: Sequence[tuple[str, str | int]], credentials: grpc.ChannelCredentials | None
+) -> Channel:
+    """A channel that connects with its first call, with TLS where there are credentials."""
+    if credentials is not None:
+        return grpc.secure_channel(target, credentials, options=options)
     return grpc.insecure_channel(target, options=options)
 
 

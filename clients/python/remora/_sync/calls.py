@@ -28,6 +28,7 @@ from remora.errors import (
     RemoraError,
     RevisionUnknownError,
 )
+from remora.tls import Tls, channel_options, require_tcp
 from remora.v1.calls_pb2 import Origin
 
 OPTIONS: tuple[tuple[str, str | int], ...] = (
@@ -101,9 +102,17 @@ class Calls:
     """The calls of one client, over a channel that is opened by the first call and again after a fork."""
 
     def __init__(
-        self, endpoint: str, *, metadata: Sequence[tuple[str, str]], origin: Origin, default_timeout: float
+        self,
+        endpoint: str,
+        *,
+        tls: Tls | None,
+        metadata: Sequence[tuple[str, str]],
+        origin: Origin,
+        default_timeout: float,
     ) -> None:
+        require_tcp(endpoint, tls)
         self.endpoint = endpoint
+        self._tls = tls
         self.revision = LatestRevision()
         self._metadata = tuple(metadata)
         self._origin = origin
@@ -130,7 +139,8 @@ class Calls:
 
     def _connect(self) -> _Connection:
         require_own_default(self.endpoint)
-        channel = backend.open_channel(self.endpoint, OPTIONS)
+        credentials = None if self._tls is None else self._tls.credentials()
+        channel = backend.open_channel(self.endpoint, channel_options(OPTIONS, self._tls), credentials)
         return _Connection(channel, Stubs(identified(channel, self._metadata)), backend.owner())
 
     def prepare_fork(self) -> None:
