@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import socket
 import tempfile
 from collections.abc import Callable, Iterator
 from concurrent import futures
@@ -17,6 +16,7 @@ from tests.faults.changed_server import WAITING
 from tests.faults.sidecar import Sidecar
 from tests.network.honest import OPTIONS, reason
 from tests.patience import PATIENCE
+from tests.ports import free_port
 
 from remora.v1 import conversation_service_pb2 as pb
 from remora.v1 import conversation_service_pb2_grpc
@@ -37,7 +37,7 @@ class Target(Sidecar):
     """A server without a model, on a Unix socket and on a port."""
 
     def __init__(self, directory: Path, *arguments: str) -> None:
-        self.tcp = f"127.0.0.1:{_free_port()}"
+        self.tcp = f"127.0.0.1:{free_port()}"
         super().__init__(directory, "--model", "none", "--listen", self.tcp, *arguments)
 
     def endpoint_of(self, kind: str) -> str:
@@ -73,12 +73,6 @@ class Target(Sidecar):
         yield
         grown = self._status("VmHWM") - before
         assert grown <= mebibytes, f"its memory grew by {grown:.0f} MiB"
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 @contextmanager
