@@ -12,7 +12,7 @@ from remora_server.settings import settings as settings_module
 from remora_server.settings.settings import KEYS, Key, Loaded, SettingsError, describe, load
 
 VALUES = {
-    "listen": "unix:/s",
+    "listen": "localhost:7411",
     "health_listen": "127.0.0.1:9090",
     "data": "/d",
     "model_dir": "/m",
@@ -34,6 +34,10 @@ VALUES = {
     "short_term_overflow": "trim",
     "short_term_max_tokens": "8000",
     "token_file": "/t",
+    "tls_cert": "/c",
+    "tls_key": "/k",
+    "tls_client_ca": "/a",
+    "tls_client_tenants": "/n",
     "socket_mode": "0660",
     "insecure": "true",
     "log_format": "json",
@@ -69,6 +73,10 @@ NEEDED = {
     "chat_api_key_variable": ("chat_url", "chat_model"),
     "short_term_overflow": ("short_term_profile",),
     "short_term_max_tokens": ("short_term_profile",),
+    "tls_cert": ("tls_key", "listen"),
+    "tls_key": ("tls_cert", "listen"),
+    "tls_client_ca": ("tls_cert", "tls_key", "listen"),
+    "tls_client_tenants": ("tls_client_ca", "tls_cert", "tls_key", "listen"),
 }
 """Settings that others need beside them."""
 TOGETHER = {name: value for name, value in VALUES.items() if not name.endswith("_key_variable")}

@@ -24,6 +24,7 @@ from msgspec.structs import replace
 
 from remora_server import wire
 from remora_server.chat_model import open_chat_model
+from remora_server.credentials import is_guarded, open_credentials, tls_files, warn_of_expiry
 from remora_server.domain.assembler import ContextAssembler
 from remora_server.domain.chat_models import ChatModel
 from remora_server.domain.fact_memory import FactMemory
@@ -73,8 +74,10 @@ from remora_server.rpc.handlers.vectors import VectorHandlers
 from remora_server.rpc.handlers.windows import WindowHandlers
 from remora_server.rpc.handlers.workflows import WorkflowHandlers
 from remora_server.rpc.handlers.working_memory import WorkingMemoryHandlers
-from remora_server.rpc.identity import Identity, OperatorToken, TokenFileError, Tokens
+from remora_server.rpc.identity import Identity, OperatorToken
+from remora_server.rpc.private_files import CredentialFileError
 from remora_server.rpc.probes import Probes
+from remora_server.rpc.rereading import Rereading
 from remora_server.rpc.server import SERVICES, Server
 from remora_server.rpc.transport.listeners import ListenError, TcpListener, parse_listener, require_guarded
 from remora_server.rpc.transport.transports import ServerOptions
@@ -120,6 +123,8 @@ def serve(settings: Settings, stopping: threading.Event) -> None:
             _start(settings, closing)
         except (DirectoryError, ListenError, ModelFilesError, ModelsError) as error:
             raise ServeError(str(error)) from error
+        except CredentialFileError as error:
+            raise ServeError(f"{error}: {error.remedy}") from error
         # The handler of a signal that another thread was given runs when this one wakes up.
         while not stopping.wait(WAKE_SECONDS):
             pass
@@ -134,10 +139,12 @@ def _start(settings: Settings, closing: ExitStack) -> None:
     panics.start()
     operator = secrets.token_urlsafe(32)
     probes = _start_probes(settings.health_listen, closing)
-    identity = Identity(_tokens(settings.token_file), OperatorToken.of(operator))
-    server = Server(_server_options(settings), identity, *(probe.say for probe in probes))
+    credentials = open_credentials(settings)
+    warn_of_expiry(tls_files(settings))
+    identity = Identity(credentials.tokens, OperatorToken.of(operator), credentials.certificates)
+    server = Server(_server_options(settings), identity, *(probe.say for probe in probes), tls=credentials.tls)
     listeners = [parse_listener(endpoint, int(settings.socket_mode, 8)) for endpoint in settings.listen]
-    require_guarded(listeners, guarded=settings.token_file is not None or settings.insecure)
+    require_guarded(listeners, guarded=is_guarded(settings) or settings.insecure)
     endpoints = server.bind(listeners)
     models = Models.of(settings, _kernels(settings))
     tokens = NativeTokenCounter()
@@ -156,7 +163,10 @@ def _start(settings: Settings, closing: ExitStack) -> None:
     receipts.start()
     indexers = _start_indexers(store.embeddings, served, embedders, closing)
     closing.callback(server.stop, settings.shutdown_grace)
-    behind: list[Failing] = [overflow, receipts, *indexers, *([chat] if chat else [])]
+    rereading = Rereading(credentials.sources, server.forget_callers)
+    closing.callback(rereading.close)
+    rereading.start()
+    behind: list[Failing] = [overflow, receipts, rereading, *indexers, *([chat] if chat else [])]
     failures = partial(_failures, store, [server, *probes], behind)
     process = partial(_as_it_is_now, _started(), failures)
     handlers = _handlers(
@@ -349,15 +359,6 @@ def _kernels(settings: Settings) -> str | None:
     if settings.kernels not in available:
         raise ServeError(f"this processor cannot run {settings.kernels}, but {', '.join(available)}")
     return settings.kernels
-
-
-def _tokens(file: Path | None) -> Tokens | None:
-    if file is None:
-        return None
-    try:
-        return Tokens.read(file)
-    except TokenFileError as error:
-        raise ServeError(f"{error}: {error.remedy}") from error
 
 
 def _count_tokens(tokens: NativeTokenCounter, texts: list[str]) -> list[int]:

@@ -25,7 +25,7 @@ from remora_server.rpc.transport.transports import ServerOptions, Transport
 
 @pytest.fixture(params=TRANSPORTS)
 def binder(request: pytest.FixtureRequest) -> Iterator[Transport]:
-    transport = TRANSPORTS[request.param](ServerOptions(), Identity())
+    transport = TRANSPORTS[request.param](ServerOptions(), Identity(), None)
     yield transport
     transport.stop(0.0)
 

@@ -125,7 +125,7 @@ def streaming(transport: str) -> Iterator[StreamServer]:
     streams = Streams()
     with tempfile.TemporaryDirectory(prefix="remora-") as directory:
         options = ServerOptions(transport=transport, threads=THREADS, waiting=256)
-        served = TRANSPORTS[transport](options, Identity())
+        served = TRANSPORTS[transport](options, Identity(), None)
         path = str(Path(directory) / "s")
         served.bind_unix(path)
         tcp = f"127.0.0.1:{served.bind_tcp('127.0.0.1', 0)}"

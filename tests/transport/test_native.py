@@ -8,7 +8,6 @@ import tempfile
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
 from pathlib import Path
 from typing import cast
 
@@ -18,41 +17,14 @@ from google.rpc.error_details_pb2 import ErrorInfo
 from tests.patience import PATIENCE, eventually
 from tests.rpc.fake_store import FakeStore, conversation
 from tests.rpc.running_server import RunningServer, detail
+from tests.transport.serving import Serving
 
 from remora.v1 import conversation_pb2, conversation_service_pb2_grpc, message_pb2
 from remora.v1 import conversation_service_pb2 as pb
 from remora.v1.admin_service_pb2 import GetStatusRequest
-from remora_server import application
 from remora_server.domain.calls import Read, Write
-from remora_server.embedding_models import NO_EMBEDDERS
-from remora_server.engine.receipt_book import ReceiptBook
-from remora_server.engine.tokens import NativeTokenCounter
-from remora_server.rpc.identity import Identity
-from remora_server.rpc.server import Server
-from remora_server.rpc.transport.listeners import TcpListener, UnixListener
-from remora_server.rpc.transport.transports import ServerOptions
-from remora_server.storage.local_store import LocalStore, StoreOptions
 
 GET = pb.GetConversationRequest(conversation_id="c")
-THREADS = 2
-
-
-class Serving:
-    """A server over a real store, on a Unix socket and a port."""
-
-    def __init__(self, directory: Path) -> None:
-        tokens = NativeTokenCounter()
-        count = partial(application._count_tokens, tokens)
-        self.store = LocalStore(StoreOptions(directory=directory / "data"), count_tokens=count)
-        self.server = Server(ServerOptions(threads=THREADS), Identity())
-        self.endpoints = self.server.bind([UnixListener(directory / "s"), TcpListener("127.0.0.1", 0)])
-        store = self.store.bundle()
-        handlers = application._handlers(store, NO_EMBEDDERS, tokens, ReceiptBook(store.receipts, days=0))
-        self.server.start(handlers, NO_EMBEDDERS.dimension_of, lambda: True, store.publication)
-
-    def close(self) -> None:
-        self.server.stop(1.0)
-        self.store.close()
 
 
 @pytest.fixture

@@ -24,6 +24,7 @@ from remora_server.commands.numbers import size
 from remora_server.commands.output import add_json_flag, output, write_json
 from remora_server.commands.printable import printable
 from remora_server.commands.setting_flags import add_setting_flags, load_settings
+from remora_server.credentials import is_guarded, open_credentials, tls_files
 from remora_server.domain.chat_models import ChatModelFailed, Prompt
 from remora_server.domain.errors import one_line
 from remora_server.domain.search import EmbeddingFailed
@@ -32,8 +33,8 @@ from remora_server.engine.encoder import load_embedder
 from remora_server.engine.kernels import available_kernels
 from remora_server.engine.model_files import ModelFilesError, find
 from remora_server.release import version
-from remora_server.rpc.identity import TokenFileError, Tokens
-from remora_server.rpc.transport.listeners import ListenError, parse_listener, require_guarded
+from remora_server.rpc.private_files import CredentialFileError
+from remora_server.rpc.transport.listeners import UNIX, ListenError, parse_listener, require_guarded
 from remora_server.settings.embedding import BUILTIN, NONE, OPENAI, EndpointSettings
 from remora_server.settings.memory import memory_bytes
 from remora_server.settings.settings import IN_MEMORY, Settings
@@ -88,7 +89,7 @@ class Examination:
         self._disk()
         self._limits()
         self._listeners()
-        self._tokens()
+        self._credentials()
 
     def facts(self) -> dict[str, object]:
         """The report as JSON values, for scripts."""
@@ -233,7 +234,12 @@ class Examination:
 
     def _ask_server(self, store_id: str) -> None:
         """The files of a served store cannot be read, so the server is asked."""
-        endpoint = self._settings.listen[0]
+        endpoint = next((each for each in self._settings.listen if each.startswith(UNIX)), self._settings.listen[0])
+        if self._settings.tls is not None and not endpoint.startswith(UNIX):
+            what = f"a process serves it, and only with TLS ({endpoint}): it was not asked"
+            self._note("store", what, "to have it asked, let it listen on a Unix socket, too (--listen)")
+            self.unchecked.append("the store (a server uses its files)")
+            return
         try:
             with Remora(endpoint, token=self._token(), timeout=ASKING_SECONDS) as memory:
                 status = memory.status()
@@ -299,7 +305,7 @@ class Examination:
 
     def _listeners(self) -> None:
         self.parts["settings"] = {"listen": list(self._settings.listen)}
-        guarded = self._settings.token_file is not None
+        guarded = is_guarded(self._settings)
         try:
             listeners = [parse_listener(endpoint) for endpoint in self._settings.listen]
             require_guarded(listeners, guarded=guarded or self._settings.insecure)
@@ -309,13 +315,16 @@ class Examination:
             if self._settings.insecure and not guarded:
                 self._note("settings", "other machines are let in without a token", "give tokens (--token-file)")
 
-    def _tokens(self) -> None:
-        if self._settings.token_file is None:
-            return
+    def _credentials(self) -> None:
         try:
-            Tokens.read(self._settings.token_file)
-        except TokenFileError as error:
+            open_credentials(self._settings)
+        except CredentialFileError as error:
             self._find("settings", str(error), error.remedy)
+            return
+        files = tls_files(self._settings)
+        complaint = "" if files is None else files.expiry_complaint()
+        if complaint:
+            self._find("settings", complaint, "renew it; the server reads the new one while it runs")
 
 
 def _store_facts(report: StoreReport) -> dict[str, object]:

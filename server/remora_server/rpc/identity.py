@@ -1,4 +1,6 @@
-"""Identifies callers: by the tenant of a bearer token or, without a token file, by the tenant that the caller names."""
+"""Identifies callers: by the tenant of a bearer token or of a client certificate or, where neither is required, by the
+tenant that the caller names.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,8 @@ from remora_server import failpoints
 from remora_server.domain import tenants
 from remora_server.domain.calls import DEFAULT_TENANT
 from remora_server.domain.errors import InvalidField, TenantMismatch, Unauthenticated
-from remora_server.rpc.private_files import ExposedError, read_private
+from remora_server.rpc.client_certificates import CertificateTenants
+from remora_server.rpc.private_files import CHMOD, CredentialFileError, ExposedError, read_private
 
 Metadata: TypeAlias = Sequence[tuple[str, str | bytes]]
 
@@ -22,15 +25,13 @@ AUTHORIZATION, TENANT = "authorization", "remora-tenant"
 
 
 _LINES = "name a file with a token and its tenant in each line (--token-file)"
-_CHMOD = "`chmod 600` it; of a secret that Kubernetes mounts, set `defaultMode: 0400`, or 0440 with an `fsGroup`"
 
 
-class TokenFileError(Exception):
+class TokenFileError(CredentialFileError):
     """A token file cannot be read or may be read by everybody, or a line of it is not `token tenant`."""
 
     def __init__(self, what: str, remedy: str = _LINES) -> None:
-        super().__init__(what)
-        self.remedy = remedy
+        super().__init__(what, remedy)
 
 
 class Tokens:
@@ -50,7 +51,7 @@ class Tokens:
         except TokenFileError as error:
             raise TokenFileError(f"{file}: {error}", error.remedy) from error
         except ExposedError:
-            raise TokenFileError(f"every user of this machine can read or change {file}", _CHMOD) from None
+            raise TokenFileError(f"every user of this machine can read or change {file}", CHMOD) from None
         except (OSError, UnicodeDecodeError) as error:
             raise TokenFileError(f"{file} cannot be read as a token file: {error}") from error
 
@@ -72,6 +73,10 @@ class Tokens:
         if not found:
             raise TokenFileError("there is no token in it")
         return cls(found)
+
+    def take(self, other: Tokens) -> None:
+        """Have the tokens of others instead."""
+        self._tenants = other._tenants
 
     def tenant(self, authorization: str) -> str:
         """The tenant of an `authorization` header. Raises Unauthenticated."""
@@ -118,25 +123,30 @@ class Caller(Struct, frozen=True):
 
 
 class Identity(Struct, frozen=True):
-    """Tells a caller's tenant. Without tokens the caller says it itself."""
+    """Tells a caller's tenant. Without tokens, and where no certificate tells it, the caller says it itself.
+
+    `names` are those in the certificate of the caller's connection, which was verified; None where it needed none, as
+    on a Unix socket.
+    """
 
     tokens: Tokens | None = None
     operator: OperatorToken | None = None
+    certificates: CertificateTenants | None = None
 
     def is_operator(self, metadata: Metadata) -> bool:
         """Whether the caller shows the operator's token."""
         return self.operator is not None and self.operator.is_shown(_value(metadata, AUTHORIZATION))
 
-    def caller(self, metadata: Metadata) -> Caller:
-        """The caller of a call. The same metadata always tell the same. Raises what `tenant` does."""
-        return Caller(self.tenant(metadata), self.is_operator(metadata))
+    def caller(self, metadata: Metadata, names: Sequence[str] | None = None) -> Caller:
+        """The caller of a call. Until a file changes, the same always tell the same. Raises what `tenant` does."""
+        return Caller(self.tenant(metadata, names), self.is_operator(metadata))
 
-    def tenant(self, metadata: Metadata) -> str:
+    def tenant(self, metadata: Metadata, names: Sequence[str] | None = None) -> str:
         """The caller's tenant; the operator names any. Raises Unauthenticated, TenantMismatch and InvalidField."""
         failpoints.hit("caller_identified")
         named = _value(metadata, TENANT)
-        if self.tokens is not None and not self.is_operator(metadata):
-            tenant = self.tokens.tenant(_value(metadata, AUTHORIZATION))
+        tenant = None if self.is_operator(metadata) else self._shown_tenant(_value(metadata, AUTHORIZATION), names)
+        if tenant is not None:
             if named not in ("", tenant):
                 raise TenantMismatch(named)
             return tenant
@@ -144,6 +154,25 @@ class Identity(Struct, frozen=True):
         if wrong:
             raise InvalidField(TENANT, wrong)
         return named or DEFAULT_TENANT
+
+    def _shown_tenant(self, authorization: str, names: Sequence[str] | None) -> str | None:
+        """The tenant by token or certificate, which must not differ; None where neither is required."""
+        certified = self._certified_tenant(names)
+        if self.tokens is None or (certified is not None and not authorization):
+            return certified
+        tenant = self.tokens.tenant(authorization)
+        if certified not in (None, tenant):
+            raise TenantMismatch(tenant)
+        return tenant
+
+    def _certified_tenant(self, names: Sequence[str] | None) -> str | None:
+        """The tenant by certificate. A certificate without one needs a token. Raises Unauthenticated."""
+        if self.certificates is None or names is None:
+            return None
+        tenant = self.certificates.tenant(names)
+        if tenant is None and self.tokens is None:
+            raise Unauthenticated
+        return tenant
 
 
 def _value(metadata: Metadata, name: str) -> str:

@@ -6,7 +6,18 @@ import os
 import stat
 from pathlib import Path
 
+CHMOD = "`chmod 600` it; of a secret that Kubernetes mounts, set `defaultMode: 0400`, or 0440 with an `fsGroup`"
+"""What to do about a file that is exposed."""
+
 _OTHERS = stat.S_IROTH | stat.S_IWOTH
+
+
+class CredentialFileError(Exception):
+    """A file of credentials cannot be used; `remedy` says what to do."""
+
+    def __init__(self, what: str, remedy: str) -> None:
+        super().__init__(what)
+        self.remedy = remedy
 
 
 class ExposedError(Exception):

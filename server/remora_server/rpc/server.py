@@ -25,8 +25,9 @@ from remora_server.rpc.health import HEALTH, Health, Say
 from remora_server.rpc.identity import Identity
 from remora_server.rpc.methods import methods_of
 from remora_server.rpc.reflection import Reflection
-from remora_server.rpc.transport.listeners import Listener
+from remora_server.rpc.transport.listeners import Listener, ListenError
 from remora_server.rpc.transport.native_transport import NativeTransport
+from remora_server.rpc.transport.tls import Tls
 from remora_server.rpc.transport.transports import MethodCalls, ServerOptions, Transport
 
 SERVICES: tuple[ServiceDescriptor, ...] = tuple(
@@ -51,14 +52,16 @@ SERVICE_NAMES = tuple(service.full_name for service in SERVICES)
 HEALTH_INTERVAL = 0.5
 
 
-def _grpcio_transport(options: ServerOptions, identity: Identity) -> Transport:
+def _grpcio_transport(options: ServerOptions, identity: Identity, tls: Tls | None) -> Transport:
     """Imported where it serves: grpcio takes a while, for which the start of the other would wait."""
+    if tls is not None:
+        raise ListenError("the transport grpcio has no TLS: choose the native one (--transport)")
     from remora_server.rpc.transport.grpcio_transport import GrpcioTransport  # noqa: PLC0415
 
     return GrpcioTransport(options, identity)
 
 
-TRANSPORTS: Mapping[str, Callable[[ServerOptions, Identity], Transport]] = {
+TRANSPORTS: Mapping[str, Callable[[ServerOptions, Identity, Tls | None], Transport]] = {
     "native": NativeTransport,
     "grpcio": _grpcio_transport,
 }
@@ -67,9 +70,9 @@ TRANSPORTS: Mapping[str, Callable[[ServerOptions, Identity], Transport]] = {
 class Server:
     """Answers the RPCs of remora.v1, health and reflection."""
 
-    def __init__(self, options: ServerOptions, identity: Identity, *told: Say) -> None:
-        """Its health is also told to others."""
-        self._transport = TRANSPORTS[options.transport](options, identity)
+    def __init__(self, options: ServerOptions, identity: Identity, *told: Say, tls: Tls | None = None) -> None:
+        """Its health is also told to others. With TLS, TCP ports speak it. Raises ListenError."""
+        self._transport = TRANSPORTS[options.transport](options, identity, tls)
         self._told = (self._transport.say, *told)
         self._health = Health(SERVICE_NAMES, self._say)
 
@@ -105,6 +108,10 @@ class Server:
     def failure(self) -> str:
         """Why calls are not carried as they should be; empty where they are."""
         return self._transport.failure()
+
+    def forget_callers(self) -> None:
+        """Tell every caller anew: what tells them has changed."""
+        self._transport.forget_callers()
 
     def stop(self, grace: float) -> None:
         """Be not ready, take no new calls, give those under way so many seconds, and end."""

@@ -19,10 +19,11 @@ from msgspec.structs import replace
 from remora.address import ENDPOINT_VARIABLE, default_endpoint
 from remora_server import failpoints, logs
 from remora_server.domain.short_term import ShortTermPolicy
-from remora_server.settings import chat, embedding, short_term, spelling
+from remora_server.settings import chat, embedding, short_term, spelling, tls
 from remora_server.settings.chat import ChatSettings
 from remora_server.settings.embedding import ChoiceError, Declared, EndpointSettings, ModelChoice, OwnModel
 from remora_server.settings.memory import memory_bytes
+from remora_server.settings.tls import TlsSettings
 from remora_server.settings.yaml_text import NotYaml, read_yaml
 
 IN_MEMORY = ":memory:"
@@ -54,7 +55,7 @@ class Settings(Struct, frozen=True):
     """All settings. Sizes in bytes, times in seconds; `data` is None where all is kept in memory.
 
     `models` is what those of embedding come to, `chat` those of the chat model, `short_term` those of the policy of new
-    conversations.
+    conversations, `tls` those of TLS.
     """
 
     listen: tuple[str, ...]
@@ -79,6 +80,10 @@ class Settings(Struct, frozen=True):
     short_term_overflow: str | None
     short_term_max_tokens: int | None
     token_file: Path | None
+    tls_cert: Path | None
+    tls_key: Path | None
+    tls_client_ca: Path | None
+    tls_client_tenants: Path | None
     socket_mode: str
     insecure: bool
     log_format: str
@@ -104,6 +109,7 @@ class Settings(Struct, frozen=True):
     models: ModelChoice
     chat: ChatSettings | None
     short_term: ShortTermPolicy | None
+    tls: TlsSettings | None
 
 
 class Key(Struct, frozen=True):
@@ -378,9 +384,33 @@ KEYS: tuple[Key, ...] = (
     ),
     Key(
         "token_file",
-        "the file of bearer tokens, one `TOKEN TENANT` per line; without it no token is required",
+        "the file of bearer tokens, one `TOKEN TENANT` per line; without it no token is required; read again when it "
+        "changes",
         _path,
         placeholder="FILE",
+    ),
+    Key(
+        "tls_cert",
+        "the server's certificate in PEM, with those of intermediate authorities behind it: TCP ports speak TLS; read "
+        "again when it changes, as the other files of TLS are",
+        _path,
+        placeholder="FILE",
+        default_in_words="none: TCP is not encrypted",
+    ),
+    Key("tls_key", "the private key of tls_cert in PEM", _path, placeholder="FILE"),
+    Key(
+        "tls_client_ca",
+        "the authorities in PEM that may have signed a client's certificate, which is required then (mutual TLS)",
+        _path,
+        placeholder="FILE",
+    ),
+    Key(
+        "tls_client_tenants",
+        "the file of the tenants of client certificates, one `NAME TENANT` per line: NAME is a DNS name or a URI among "
+        "the certificate's subject alternative names",
+        _path,
+        placeholder="FILE",
+        default_in_words="none: a certificate does not name a tenant",
     ),
     Key("insecure", "accept connections from other machines without a token", _flag, default=False),
     _choice(
@@ -467,10 +497,10 @@ def load(flags: Mapping[str, object], environment: Mapping[str, str], config: st
         values["vector_bytes"] = _share_of_memory(MOST_VECTOR_BYTES)
     try:
         models, chat_model = _models(values, environment), chat.choose(values, environment)
-        policy = short_term.choose(values)
+        policy, secured = short_term.choose(values), tls.choose(values)
     except ChoiceError as error:
         raise SettingsError(f"{origins[error.setting]}: {error.setting} {error}") from error
-    return Loaded(Settings(**values, models=models, chat=chat_model, short_term=policy), origins)
+    return Loaded(Settings(**values, models=models, chat=chat_model, short_term=policy, tls=secured), origins)
 
 
 def _search_bytes(recall_bytes: int) -> int:

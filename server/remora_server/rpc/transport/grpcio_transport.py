@@ -179,6 +179,9 @@ class GrpcioTransport:
     def failure(self) -> str:
         return ""  # its threads are grpcio's, which outlive what they run
 
+    def forget_callers(self) -> None:
+        """None is remembered."""
+
     def stop(self, grace: float) -> None:
         self._streams.end(grace)
         stopped: threading.Event = self._grpc.stop(grace)

@@ -136,12 +136,15 @@ def parse_listener(endpoint: str, socket_mode: int = OWN) -> Listener:
 
 
 def require_guarded(listeners: list[Listener], *, guarded: bool) -> None:
-    """Refuse listeners that other machines reach, unless tokens guard them or it is said that none need to."""
+    """Refuse listeners that other machines reach, unless tokens or certificates guard them, or it is said that nothing
+    needs to.
+    """
     remote = [listener for listener in listeners if not listener.is_local]
     if remote and not guarded:
         raise ListenError(
             f"other machines would reach {remote[0].endpoint} without a token: "
-            "give tokens (--token-file), or say that none are needed (--insecure)"
+            "give tokens (--token-file), require client certificates (--tls-client-ca), or say that neither is needed "
+            "(--insecure)"
         )
 
 

@@ -38,6 +38,7 @@ from remora_server.rpc.identity import AUTHORIZATION, TENANT, Caller, Identity
 from remora_server.rpc.methods import Method
 from remora_server.rpc.reflection import REFLECTION_PATHS, Reflection
 from remora_server.rpc.streams import Subscription
+from remora_server.rpc.transport.tls import Tls
 from remora_server.rpc.transport.transports import MethodCalls, ServerOptions
 from remora_server.supervision import LongLived
 
@@ -64,8 +65,11 @@ class NativeTransport:
     With a publication, a write is answered when its revision is published, and no thread waits for that.
     """
 
-    def __init__(self, options: ServerOptions, identity: Identity, *, threads_named: str = "") -> None:
-        """`threads_named` is what the names of its threads begin with."""
+    def __init__(
+        self, options: ServerOptions, identity: Identity, tls: Tls | None = None, *, threads_named: str = ""
+    ) -> None:
+        """With TLS, TCP ports speak it. `threads_named` is what the names of its threads begin with."""
+        self._tls = tls
         self._identity = identity
         self._threads_named = threads_named
         self._threads = options.threads
@@ -120,6 +124,7 @@ class NativeTransport:
             refusals={name: _failure(to_status(error)) for name, error in self._refusals().items()},
             publication=publication,
             pages=pages,
+            tls=self._tls,
         )
         named = self._threads_named
         self._serving = LongLived(f"{named}transport", self._serve)
@@ -173,6 +178,9 @@ class NativeTransport:
         threads = [self._serving, *self._workers]
         return next((thread.failure for thread in threads if thread is not None and thread.failure), "")
 
+    def forget_callers(self) -> None:
+        self._native.forget_callers()
+
     def stop(self, grace: float) -> None:
         if self._serving is not None:
             for thread in (self._serving, *self._workers):
@@ -208,10 +216,10 @@ def _addresses(host: str) -> list[str]:
     return list(dict.fromkeys(str(address[0]) for *_, address in found))
 
 
-def _identify(identity: Identity, authorization: str, tenant: str) -> Caller | Failure:
+def _identify(identity: Identity, authorization: str, tenant: str, names: Sequence[str] | None) -> Caller | Failure:
     """The caller of a call, or why it is refused."""
     try:
-        return identity.caller(((AUTHORIZATION, authorization), (TENANT, tenant)))
+        return identity.caller(((AUTHORIZATION, authorization), (TENANT, tenant)), names)
     except BaseException as error:  # noqa: BLE001 - see Answers
         return _failure(logged_status(error, "identify"))
 

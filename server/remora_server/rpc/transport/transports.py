@@ -58,6 +58,9 @@ class Transport(Binder, Protocol):
     def failure(self) -> str:
         """Why it does not work as it should; empty where it does."""
 
+    def forget_callers(self) -> None:
+        """Tell every caller anew: what tells them has changed."""
+
     def stop(self, grace: float) -> None:
         """Take no new calls, give those under way so many seconds, and end.
 

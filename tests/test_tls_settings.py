@@ -1,0 +1,138 @@
+"""The settings of TLS: what belongs together, and what a server says whose files cannot be used."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tests.certificates import DAY, Authority
+from tests.patience import PATIENCE, eventually
+from tests.ports import free_port
+from tests.test_main import refused, serving
+from tests.tokens import token_file
+
+from remora import Remora, Tls
+from remora.errors import ConnectionFailedError, UnauthenticatedError
+from remora_server.main import main
+from remora_server.settings.settings import SettingsError, load
+from remora_server.settings.tls import TlsSettings
+
+BOTH = {"tls_cert": "/c", "tls_key": "/k", "listen": "localhost:1"}
+
+
+@pytest.fixture
+def directory() -> Iterator[Path]:
+    with tempfile.TemporaryDirectory(prefix="remora-") as directory:
+        yield Path(directory)
+
+
+def test_there_is_no_tls_by_default() -> None:
+    assert load({}, {}).settings.tls is None
+
+
+def test_the_settings_of_tls_come_together() -> None:
+    found = load({**BOTH, "tls_client_ca": "/a", "tls_client_tenants": "/t"}, {}).settings.tls
+
+    assert found == TlsSettings(Path("/c"), Path("/k"), Path("/a"), Path("/t"))
+
+
+@pytest.mark.parametrize(
+    ("given", "why"),
+    [
+        ({"tls_cert": "/c"}, "--tls-cert: tls_cert needs tls_key"),
+        ({"tls_key": "/k"}, "--tls-key: tls_key needs tls_cert"),
+        ({"tls_client_ca": "/a"}, "--tls-client-ca: tls_client_ca needs tls_cert"),
+        ({**BOTH, "tls_client_tenants": "/t"}, "--tls-client-tenants: tls_client_tenants needs tls_client_ca"),
+        ({**BOTH, "listen": "unix:/s"}, "--tls-cert: tls_cert is for TCP ports, and listen names none"),
+    ],
+)
+def test_what_is_missing_is_named(given: dict[str, str], why: str) -> None:
+    with pytest.raises(SettingsError, match=why):
+        load(given, {})
+
+
+def test_a_server_whose_key_is_another_ones_does_not_start(directory: Path) -> None:
+    authority = Authority(directory)
+    cert, key = authority.server().cert, authority.server().key
+
+    code, error = refused(directory, "--listen=localhost:0", f"--tls-cert={cert}", f"--tls-key={key}")
+
+    assert (code, error.count("\n")) == (1, 1)
+    assert f"tls_key: {key}: it is not the key of the certificate" in error
+
+
+def test_the_transport_without_tls_is_refused(directory: Path) -> None:
+    issued = Authority(directory).server()
+
+    code, error = refused(
+        directory, "--transport=grpcio", "--listen=localhost:0", f"--tls-cert={issued.cert}", f"--tls-key={issued.key}"
+    )
+
+    assert code == 1
+    assert "remora: the transport grpcio has no TLS: choose the native one (--transport)" in error.splitlines()
+
+
+def test_tls_alone_lets_nobody_in_from_other_machines(directory: Path) -> None:
+    issued = Authority(directory).server()
+
+    code, error = refused(directory, "--listen=0.0.0.0:0", f"--tls-cert={issued.cert}", f"--tls-key={issued.key}")
+
+    assert code == 1
+    assert "--tls-client-ca" in error
+
+
+def test_a_server_reads_what_is_rotated_and_drops_no_client(directory: Path) -> None:
+    old, new, cert, key = Authority(directory), Authority(directory, "new"), directory / "crt", directory / "key"
+    tenants, tokens = directory / "tenants", token_file(directory / "tokens", "t acme")
+    tenants.write_text("alice a\n")
+    issued, client, port = old.server(), old.client("alice"), free_port()
+    issued.cert.rename(cert)
+    issued.key.rename(key)
+    arguments = [f"--tls-cert={cert}", f"--tls-key={key}", f"--tls-client-ca={old.file}", f"--token-file={tokens}"]
+    shown = Tls(ca_file=old.file, cert_file=client.cert, key_file=client.key)
+
+    def is_refused(kind: type[Exception], tls: Tls) -> bool:
+        with Remora(f"localhost:{port}", tls=tls, timeout=1.0) as memory:
+            try:
+                memory.count_tokens("hello")
+            except kind:
+                return True
+        return False
+
+    with (
+        serving(directory, f"--listen=0.0.0.0:{port}", f"--tls-client-tenants={tenants}", *arguments),
+        Remora(f"localhost:{port}", tls=shown, timeout=PATIENCE) as memory,
+    ):
+        assert memory.count_tokens("hello").total == 1
+
+        renewed = new.server()
+        renewed.cert.replace(cert)
+        renewed.key.replace(key)
+
+        eventually(lambda: is_refused(ConnectionFailedError, shown))
+        assert memory.count_tokens("hello").total == 1
+
+        tenants.write_text("bob b\n")
+
+        newer = Tls(ca_file=new.file, cert_file=client.cert, key_file=client.key)
+        assert eventually(lambda: is_refused(UnauthenticatedError, newer))
+
+
+def test_a_certificate_that_has_expired_is_found(directory: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    issued = Authority(directory).server(ends_in=-DAY)
+
+    code = main(
+        [
+            "doctor",
+            "--model=none",
+            f"--data={directory / 'data'}",
+            "--listen=localhost:0",
+            f"--tls-cert={issued.cert}",
+            f"--tls-key={issued.key}",
+        ]
+    )
+
+    assert code == 1
+    assert "the certificate of tls_cert expired on 20" in " ".join(capsys.readouterr().out.split())
