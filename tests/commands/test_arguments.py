@@ -42,7 +42,7 @@ CASES = [
     for name, line in arguments_of(command)
 ]
 
-TEXTS = {"--user", "--conversation", "CONVERSATION", "QUERY", "--tenant", "--token", "--endpoint"}
+TEXTS = {"--user", "--conversation", "CONVERSATION", "QUERY", "--tenant", "--token", "--endpoint", "--table-prefix"}
 """Arguments that travel; the others may be paths, which are any bytes."""
 
 

@@ -33,21 +33,20 @@ class StoreFile(Struct, frozen=True):
     """
 
     file: SqliteFile
+    has_vectors: bool
     user_label: int | None
     now: datetime
 
     def unexpired(self) -> Iterator[tuple[StoreItem, Row]]:
-        """The items with their rows, in the order in which they were written."""
-        has_vectors = bool(self.file.columns(VECTORS))
-        for row in self.file.rows(ITEMS):
+        """The items with their rows. Those of a namespace follow one another: the server writes them faster."""
+        for row in self.file.rows(ITEMS, "ORDER BY prefix, rowid"):
             if not self._has_expired(row):
-                yield self._item(row, has_vectors=has_vectors), row
+                yield self._item(row), row
 
     def item_of(self, found: StoreItem) -> tuple[StoreItem, Row] | None:
         """The file's item with the key of another one; None if it has none."""
-        has_vectors = bool(self.file.columns(VECTORS))
         for row in self.file.rows(ITEMS, _OF_ITEM, (".".join(found.namespace), found.key)):
-            item = self._item(row, has_vectors=has_vectors)
+            item = self._item(row)
             if list(item.namespace) == list(found.namespace) and not self._has_expired(row):
                 return item, row
         return None
@@ -56,7 +55,7 @@ class StoreFile(Struct, frozen=True):
         expires = row.time_or_none("expires_at")
         return expires is not None and expires <= self.now
 
-    def _item(self, row: Row, *, has_vectors: bool) -> StoreItem:
+    def _item(self, row: Row) -> StoreItem:
         item = StoreItem(namespace=row.text("prefix").split("."), key=row.text("key"), value=_object(row))
         if self.user_label is not None and -len(item.namespace) <= self.user_label < len(item.namespace):
             item.user_id = item.namespace[self.user_label]
@@ -67,7 +66,7 @@ class StoreFile(Struct, frozen=True):
             item.ttl.FromMicroseconds(round(minutes * SECONDS * 1_000_000))
         if expires is not None:
             item.expire_time.FromDatetime(expires)
-        if has_vectors:
+        if self.has_vectors:
             self._add_vectors(item, row)
         return item
 
@@ -81,8 +80,9 @@ class StoreFile(Struct, frozen=True):
 
 def copy(client: Remora, file: SqliteFile, user_label: int | None) -> str:
     """Check, copy and compare the items of a file; what is to be said of it. Raises CommandFailed."""
-    file.require(OWNER, TABLES | ({VECTORS: VECTOR_COLUMNS} if file.columns(VECTORS) else {}))
-    items = StoreFile(file, user_label, datetime.now(UTC))
+    has_vectors = bool(file.columns(VECTORS))
+    file.require(OWNER, TABLES | ({VECTORS: VECTOR_COLUMNS} if has_vectors else {}))
+    items = StoreFile(file, has_vectors, user_label, datetime.now(UTC))
     count = sum(1 for _ in items.unexpired())
     report = Reported(file.name)
     with progress_of_rows() as progress:
@@ -93,7 +93,7 @@ def copy(client: Remora, file: SqliteFile, user_label: int | None) -> str:
         copied = send(client, file.name, given, progress.console)
         _compare(client, items, copied, report, progress.console)
     require_equal(copied, report, "items")
-    _tell_left_out(file, count)
+    _tell_left_out(items, count)
     return copied.told("items")
 
 
@@ -138,10 +138,10 @@ def _object(row: Row) -> bytes:
     return value
 
 
-def _tell_left_out(file: SqliteFile, count: int) -> None:
-    expired = file.count(ITEMS) - count
+def _tell_left_out(items: StoreFile, count: int) -> None:
+    expired = items.file.count(ITEMS) - count
     if expired:
         diagnostics().print(f"{expired:,} items had expired and are left out")
-    orphans = sum(1 for _ in file.rows(VECTORS, _ORPHANS)) if file.columns(VECTORS) else 0
+    orphans = sum(1 for _ in items.file.rows(VECTORS, _ORPHANS)) if items.has_vectors else 0
     if orphans:
         diagnostics().print(f"{orphans:,} vectors of deleted items are left out")

@@ -171,5 +171,5 @@ def _address(path: Path, head: bytes) -> str:
     SQLite would make one beside it.
     """
     log = path.with_name(path.name + "-wal")
-    is_closed = head[WRITE_VERSION] == WITH_LOG and not (log.exists() and log.stat().st_size)
+    is_closed = head[WRITE_VERSION] == WITH_LOG and not log.exists()
     return f"{path.resolve().as_uri()}?mode=ro{'&immutable=1' if is_closed else ''}"
