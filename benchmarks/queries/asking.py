@@ -19,6 +19,7 @@ from remora_server.domain.assembler import ContextAssembler
 from remora_server.domain.calls import Read, Write
 from remora_server.domain.context import ContextRequest
 from remora_server.domain.conversations import ConversationDraft
+from remora_server.domain.fact_memory import FactMemory
 from remora_server.domain.messages import MessageDraft
 from remora_server.domain.models import PerTenant, ServedModel, ServedModels
 from remora_server.domain.recollection import Recollection
@@ -84,6 +85,7 @@ class Asking:
             tokens,
             StoredMessageReader(),
             windows=store.windows,
+            facts=FactMemory(store.facts, store.messages, StoredMessageReader(), PerTenant[Embedder | None](embedder)),
         )
 
     def ask(self, queries: Iterable[Query], size: int, options: SearchOptions) -> list[Asked]:

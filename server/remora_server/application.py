@@ -399,8 +399,15 @@ def _handlers(
     # Whoever knows the store's id could make page tokens; they lead nowhere that their maker may not go without one.
     page_tokens = PageTokens(store.secret)
     recollection = Recollection(store.index, embedders.of_tenants)
+    facts = _fact_memory(store, embedders)
     assembler = ContextAssembler(
-        store.conversations, store.messages, recollection, tokens, StoredMessageReader(), windows=store.windows
+        store.conversations,
+        store.messages,
+        recollection,
+        tokens,
+        StoredMessageReader(),
+        windows=store.windows,
+        facts=facts,
     )
     summarizing = Summarizing(_window_reader(store, tokens), store.windows, tokens)
     reader = ConversationReader(store.conversations, store.messages, recollection, wire.listed)
@@ -418,7 +425,7 @@ def _handlers(
         ItemHandlers(store.items, TextVectors(embedders.of_tenants), page_tokens),
         WorkingMemoryHandlers(store.working_memories),
         MemoryItemHandlers(ItemMemory(store.memory_items, embedders.of_tenants), store.memory_items, page_tokens),
-        FactHandlers(_fact_memory(store, embedders), store.facts, page_tokens),
+        FactHandlers(facts, store.facts, page_tokens),
         WindowHandlers(store.windows, summarizing, overflow.failure_of),
         UserHandlers(store.users),
         MemoryHandlers(recollection, assembler, reader, tokens, page_tokens, receipts),

@@ -295,6 +295,13 @@ CONTEXTS = (
     ),
     Mistake('chat.context(recall={"top_k": 3})', UnknownFieldError, "recall has no option 'top_k'; did you mean 'k'?"),
     Mistake('chat.context(recall={"k": "3"})', WrongTypeError, "recall['k'] is '3' (a str); it must be an int"),
+    Mistake(
+        'chat.context(facts={"most": 3})',
+        UnknownFieldError,
+        "facts has no option 'most'; it has at_any_time, k, recorded_at, threshold and valid_at",
+    ),
+    Mistake("chat.context(facts=3)", WrongTypeError, "facts is 3 (an int); it must be a bool or a dict"),
+    Mistake('chat.context(shares={"facts": 2})', InvalidFieldError, "shares['facts'] is 2; it must be from 0 to 1"),
     Mistake("chat.context(recall=None)", WrongTypeError, "recall is None; it must be a bool or a dict"),
     Mistake(
         'chat.context(encoding="o200k")',

@@ -44,6 +44,23 @@ def test_a_person_sees_every_section_with_costs_and_reasons() -> None:
     assert text == dedent(expected)
 
 
+def test_a_person_sees_facts_without_a_speaker() -> None:
+    text = shown(
+        item(Message("user", "Offices close at 6."), "STATIC_FACTS", 8, "holds for all"),
+        item(Message("user", "The user likes tea."), "FACTS", 7, "number 1", score=0.5),
+        memory=Message("user", "listed").to_proto(),
+    )
+
+    expected = """\
+        context: 1,234 of 4,000 tokens, exact
+        static facts, in one message of the role user:
+              8  Offices close at 6.                                           holds for all
+        facts, in one message of the role user:
+              7  The user likes tea.                                           number 1, score 0.500
+             21  around the messages"""
+    assert text == dedent(expected)
+
+
 def test_a_person_sees_what_is_not_in_and_what_is_not_counted() -> None:
     text = shown(
         item(Message("user", "Look.", id="m7"), "RECENT", 5, "newest", uncounted=["audio", "file"]),

@@ -16,7 +16,7 @@ from hypothesis import given, note
 from hypothesis import strategies as st
 from tests.client.provider_rules import check_anthropic, check_langchain, check_openai, check_responses
 from tests.client.test_formats import typed
-from tests.domain.conversing import CONVERSATION, Conversations
+from tests.domain.conversing import CONVERSATION, Conversations, KnownFacts
 from tests.rpc.fake_memory import FakeReceipts
 
 from remora import Context, Message, formats
@@ -105,7 +105,7 @@ def requests(draw: st.DrawFn) -> pb.AssembleContextRequest:
 
 def assembled(store: Stored, request: pb.AssembleContextRequest) -> Context:
     """The context as a client gets it, with the least budget where the request's is too small."""
-    assembler = ContextAssembler(store, store, store, COUNTER, StoredMessageReader(), windows=store)
+    assembler = ContextAssembler(store, store, store, COUNTER, StoredMessageReader(), windows=store, facts=KnownFacts())
     reader = ConversationReader(store, store, store, wire.listed)
     handlers = MemoryHandlers(store, assembler, reader, COUNTER, PageTokens(b"key"), FakeReceipts())
     call = Call("AssembleContext", "acme", deadline=math.inf)

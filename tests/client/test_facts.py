@@ -153,3 +153,61 @@ def test_the_asynchronous_client_does_the_same(endpoint: str) -> None:
             return [hit.fact.object for hit in await facts.search("tea")]
 
     assert asyncio.run(both()) == ["tea"]
+
+
+def test_a_context_has_the_facts_that_answer_best_behind_the_system_text(memory: Remora) -> None:
+    chat = memory.conversation("trip", user_id="sarah")
+    chat.append({"role": "user", "content": "Where do I live, and what do I drink?"})
+    memory.user("sarah").facts.add([HOME, MUNICH, TEA])
+    memory.static_facts.set(["Offices close at 6."])
+
+    context = chat.context(400, system="Be brief.", facts={"k": 2}, static_facts=True, query="where does the user live")
+
+    assert [item.section for item in context.items] == ["system", "static_facts", "facts", "facts", "recent"]
+    assert {item.message.text for item in context.items[2:4]} == {"user lives in Munich", "user likes tea"}
+    system, known, said = context.messages
+    assert (system["content"], said["role"]) == ("Be brief.", "user")
+    assert (known["role"], known["content"].splitlines()[1:6:2]) == (
+        "user",
+        ["<memory>", "- Offices close at 6.", "<extractive_memory>"],
+    )
+    assert "facts, in one message of the role user:" in str(context)
+
+
+def test_a_context_has_the_facts_of_a_time(memory: Remora) -> None:
+    chat = memory.conversation("trip", user_id="sarah")
+    chat.append({"role": "user", "content": "Where did I live?"})
+    memory.user("sarah").facts.add([HOME, MUNICH])
+
+    context = chat.context(400, facts={"valid_at": datetime(2021, 1, 1, tzinfo=UTC)}, query="live")
+
+    assert [item.message.text for item in context.items if item.section == "facts"] == ["user lives in Berlin"]
+
+
+def test_a_section_without_a_share_has_what_others_leave(memory: Remora) -> None:
+    chat = memory.conversation("trip", user_id="sarah")
+    chat.append(
+        [{"role": role, "content": f"words {number}"} for number in range(30) for role in ("user", "assistant")]
+    )
+    facts = memory.user("sarah").facts
+    facts.add([Fact("user", "likes", f"tea of the kind {number}") for number in range(30)])
+
+    def tokens(section: str, **shares: float) -> int:
+        context = chat.context(300, query="tea", recall=False, facts={"k": 30}, shares=shares)
+        return sum(item.tokens for item in context.items if item.section == section)
+
+    assert tokens("facts", recent=1.0) == 0
+    assert tokens("facts", facts=0.5, recent=1.0) > 75
+    assert tokens("recent", facts=1.0) < 20, "the newest turn is always in"
+
+
+def test_nothing_that_is_known_is_learned_from_a_context(memory: Remora) -> None:
+    chat = memory.conversation("trip", user_id="sarah")
+    chat.append({"role": "user", "content": "Hello."})
+    memory.user("sarah").facts.add(Fact("user", "said", "so", text="I live in Bergen."))
+
+    known = chat.context(400, facts=True, query="Bergen").memory
+
+    assert known is not None
+    memory.user("tom").facts.extract(known.text)
+    assert memory.user("tom").facts.list_facts() == []

@@ -13,7 +13,9 @@ from remora_server.domain.context_messages import ContextMessage
 from remora_server.domain.conversations import Conversation, ConversationDraft
 from remora_server.domain.costs import ToolCall
 from remora_server.domain.errors import ConversationNotFound
+from remora_server.domain.facts import FactQuery, FactTimes, StaticFact
 from remora_server.domain.images import Image
+from remora_server.domain.memory_items import FoundItems, ItemHit
 from remora_server.domain.messages import MessagePage, MessageQuery
 from remora_server.domain.search import (
     Background,
@@ -82,6 +84,26 @@ def message(
 
 
 @dataclass
+class KnownFacts:
+    """Facts as their texts: what a search finds, best first, with scores that fall from 0.9."""
+
+    texts: Sequence[str] = ()
+    of_all: Sequence[str] = ()
+    queries: list[FactQuery] = field(default_factory=list)
+
+    def search(self, read: Read, user_id: str, query: FactQuery) -> FoundItems:
+        self.queries.append(query)
+        hits = [ItemHit(0.9 - rank / 100, text.encode()) for rank, text in enumerate(self.texts[: query.k])]
+        return FoundItems(tuple(hits), IndexState("words", 0, WordsOnly.NO_MODEL), 9)
+
+    def newest(self, read: Read, user_id: str, times: FactTimes, limit: int) -> Sequence[bytes]:
+        return [text.encode() for text in self.texts[:limit]]
+
+    def static(self, read: Read) -> tuple[Sequence[StaticFact], int | None, int]:
+        return [StaticFact(f"s{number}", text) for number, text in enumerate(self.of_all)], 1, 9
+
+
+@dataclass
 class Conversations:
     """Messages by conversation: the store, the reader and the search of one test.
 
@@ -116,6 +138,12 @@ class Conversations:
 
     def current(self, read: Read, conversation_id: str, user_id: str) -> tuple[Window, Summary | None, int]:
         return WHOLE, self.summarized, 9
+
+    def static_fact(self, fact: StaticFact, sequence: int) -> ContextMessage:
+        return ContextMessage("", sequence, "user", fact.content, f"static: {fact.content}".encode(), id=fact.id)
+
+    def fact(self, encoded: bytes, sequence: int) -> ContextMessage:
+        return ContextMessage("", sequence, "user", encoded.decode(), b"fact: " + encoded)
 
     def with_text(self, message: ContextMessage, text: str, token_count: int) -> ContextMessage:
         encoded = message.encoded + b": " + text.encode()

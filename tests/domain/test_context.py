@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import pytest
 from msgspec.structs import replace
-from tests.domain.conversing import CONVERSATION, DAY, READ, Conversations, WordCounter, message, words
+from tests.domain.conversing import CONVERSATION, DAY, READ, Conversations, KnownFacts, WordCounter, message, words
 
 from remora_server.domain.assembler import ContextAssembler
 from remora_server.domain.calls import Read
@@ -30,7 +30,9 @@ TALK = [message(sequence, f"words {sequence}", role=("assistant", "user")[sequen
 def assemble(store: Conversations, **request: object) -> Context:
     given = {"max_tokens": PLENTY, **request}
     asked = ContextRequest(CONVERSATION, **given)  # type: ignore[arg-type]
-    return ContextAssembler(store, store, store, WordCounter(), store, windows=store).assemble(READ, asked)
+    return ContextAssembler(store, store, store, WordCounter(), store, windows=store, facts=KnownFacts()).assemble(
+        READ, asked
+    )
 
 
 def sequences(context: Context) -> list[int]:
@@ -307,9 +309,9 @@ def test_messages_of_the_users_other_conversations_can_be_recalled() -> None:
 
 def test_an_unknown_conversation_is_an_error() -> None:
     with pytest.raises(ConversationNotFound):
-        ContextAssembler(store := Conversations(TALK), store, store, WordCounter(), store, windows=store).assemble(
-            READ, ContextRequest("nowhere", PLENTY)
-        )
+        ContextAssembler(
+            store := Conversations(TALK), store, store, WordCounter(), store, windows=store, facts=KnownFacts()
+        ).assemble(READ, ContextRequest("nowhere", PLENTY))
 
 
 def test_a_budget_below_the_fixed_cost_is_refused() -> None:
@@ -351,7 +353,7 @@ def test_images_are_counted_by_the_models_rule() -> None:
 
 def test_texts_that_were_counted_before_are_not_counted_again() -> None:
     store, tokens = Conversations(TALK), CountedTexts()
-    assembler = ContextAssembler(store, store, store, tokens, store, windows=store)
+    assembler = ContextAssembler(store, store, store, tokens, store, windows=store, facts=KnownFacts())
     assembler.assemble(READ, ContextRequest(CONVERSATION, PLENTY))
     assert not any(text.startswith("words") for text in tokens.seen)
     assembler.assemble(READ, ContextRequest(CONVERSATION, PLENTY, encoding=CL100K_BASE))
@@ -493,7 +495,9 @@ class JoiningCounter(WordCounter):
 def test_a_transcript_that_costs_more_than_its_lines_still_keeps_the_budget(budget: int) -> None:
     store, tokens = Conversations(TALK, places(1)), JoiningCounter()
     request = ContextRequest(CONVERSATION, budget, rendering=Rendering.TRANSCRIPT, search=SearchOptions())
-    context = ContextAssembler(store, store, store, tokens, store, windows=store).assemble(READ, request)
+    context = ContextAssembler(store, store, store, tokens, store, windows=store, facts=KnownFacts()).assemble(
+        READ, request
+    )
     assert context.tokens_used == tokens.count(request.encoding, [context.text])[0] <= budget
     assert len(context.items) + context.left_out == len(TALK)
     assert context.text.count("words") == len(context.items)

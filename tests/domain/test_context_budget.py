@@ -4,18 +4,29 @@ from __future__ import annotations
 
 from collections import Counter
 from datetime import UTC, datetime
+from html import escape
 from itertools import pairwise
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
-from tests.domain.conversing import CONVERSATION, DAY, READ, Conversations, WordCounter, message, words
+from tests.domain.conversing import CONVERSATION, DAY, READ, Conversations, KnownFacts, WordCounter, message, words
 
 from remora_server.domain.assembler import ContextAssembler
-from remora_server.domain.context import Context, ContextRequest, Merge, Rendering, Section
+from remora_server.domain.context import (
+    Context,
+    ContextFacts,
+    ContextRequest,
+    Merge,
+    Rendering,
+    Section,
+    SectionShare,
+)
 from remora_server.domain.context_messages import ContextMessage
 from remora_server.domain.errors import BudgetTooSmall
+from remora_server.domain.facts import StaticFact
+from remora_server.domain.memory_list import KNOWN
 from remora_server.domain.renderings import EARLIER
 from remora_server.domain.search import SearchOptions
 from remora_server.domain.tokens import APPROXIMATE, O200K_BASE, TokenEncoding
@@ -69,7 +80,18 @@ def requests(draw: st.DrawFn) -> ContextRequest:
         rendering=draw(st.sampled_from(Rendering)),
         system=draw(st.sampled_from(["", "be brief"])),
         allow_partial=draw(st.booleans()),
+        facts=draw(st.none() | st.builds(ContextFacts, k=st.integers(1, 4))),
+        static_facts=draw(st.booleans()),
+        shares=draw(shares()),
     )
+
+
+@st.composite
+def shares(draw: st.DrawFn) -> tuple[SectionShare, ...]:
+    sections = [section for section in Section if section is not Section.SYSTEM]
+    order = draw(st.permutations(sections))
+    part = st.none() | st.sampled_from([0.0, 0.1, 0.5, 1.0])
+    return tuple([SectionShare(section, draw(part)) for section in order[: draw(st.integers(0, len(order)))]])
 
 
 @st.composite
@@ -81,7 +103,11 @@ def stores(draw: st.DrawFn) -> Conversations:
 
 
 def assemble(store: Conversations, request: ContextRequest) -> Context:
-    return ContextAssembler(store, store, store, WordCounter(), store, windows=store).assemble(READ, request)
+    assembler = ContextAssembler(store, store, store, WordCounter(), store, windows=store, facts=FACTS)
+    return assembler.assemble(READ, request)
+
+
+FACTS = KnownFacts(["likes tea", "is <b> & /c/", "has a cat\nand a dog"], ["all are open", "none is shut"])
 
 
 def affordable(store: Conversations, request: ContextRequest) -> tuple[ContextRequest, Context]:
@@ -126,17 +152,36 @@ class Shown:
     def __init__(self, context: Context, store: Conversations, request: ContextRequest) -> None:
         self._request = request
         given = [store.system(request.system, 0)] if request.system else []
+        given += [store.static_fact(StaticFact(f"s{number}", text), -1) for number, text in enumerate(FACTS.of_all)]
+        given += [store.fact(text.encode(), -1) for text in FACTS.texts]
         read = {**{each.encoded: each for each in [*store.messages, *given]}, **store.rewritten}
         self.items = [(item, read[item.encoded]) for item in context.items]
         self.all = [each for _, each in self.items]
         self.system = [each for item, each in self.items if item.section is Section.SYSTEM]
+        self.static = [each for item, each in self.items if item.section is Section.STATIC_FACTS]
+        self.facts = [each for item, each in self.items if item.section is Section.FACTS]
         self.recalled = [each for item, each in self.items if item.section is Section.RECALLED]
         self.recent = [each for item, each in self.items if item.section is Section.RECENT]
 
     @property
     def text(self) -> str:
         system = "".join(line(each) for each in self.system)
-        return system + lines([*self.recalled, *self.recent], is_quoted=False)
+        memory = self._listed + "\n" if self._listed else ""
+        return system + memory + lines([*self.recalled, *self.recent], is_quoted=False)
+
+    @property
+    def _listed(self) -> str:
+        elements = (("static_memory", self.static), ("extractive_memory", self.facts))
+        parts = []
+        for name, facts in elements:
+            texts = [" ".join(each.text.split()) for each in facts]
+            parts += [f"<{name}>", *(f"- {escape(text, quote=False)}" for text in texts), f"</{name}>"] if facts else []
+        listed = "".join(f"{part}\n" for part in parts)
+        return f"<memory>\n{listed}</memory>" if listed else ""
+
+    @property
+    def memory(self) -> str:
+        return KNOWN + self._listed if self._listed else ""
 
     @property
     def earlier(self) -> str:
@@ -147,10 +192,11 @@ class Shown:
         encoding = self._request.encoding
         if self._request.rendering is Rendering.TRANSCRIPT:
             return count(self.text, encoding)
+        known = 3 + count("user", encoding) + count(self.memory, encoding) if self.memory else 0
         if self._request.merge is not Merge.EARLIER:
-            return 3 + self._messages_cost(self.all)
+            return 3 + known + self._messages_cost([*self.system, *self.recalled, *self.recent])
         quoted = 3 + count("user", encoding) + count(self.earlier, encoding) if self.recalled else 0
-        return 3 + quoted + self._messages_cost([*self.system, *self.recent])
+        return 3 + known + quoted + self._messages_cost([*self.system, *self.recent])
 
     def _messages_cost(self, messages: list[ContextMessage]) -> int:
         parts = [
@@ -168,8 +214,9 @@ def test_a_context_costs_what_it_says_and_never_more_than_the_budget(
     shown = Shown(context, store, request)
     assert context.tokens_used == shown.cost <= request.max_tokens
     assert context.tokens_used == context.overhead_tokens + sum(item.tokens for item in context.items)
-    assert context.text == (shown.text if request.rendering is Rendering.TRANSCRIPT else "")
-    assert max(Counter(each.place for each in shown.all).values(), default=1) == 1
+    is_transcript = request.rendering is Rendering.TRANSCRIPT
+    assert (context.text, context.memory) == ((shown.text, "") if is_transcript else ("", shown.memory))
+    assert max(Counter((each.place, each.text) for each in shown.all).values(), default=1) == 1
 
 
 @given(store=stores(), request=requests())
@@ -224,7 +271,7 @@ def test_sections_follow_each_other_and_recalled_messages_are_in_the_order_of_ti
     request = replace(request, rendering=Rendering.MESSAGES, merge=Merge.EARLIER)
     context = assembled(store, request)
     shown = Shown(context, store, request)
-    assert shown.all == [*shown.system, *shown.recalled, *shown.recent]
+    assert shown.all == [*shown.system, *shown.static, *shown.facts, *shown.recalled, *shown.recent]
     assert context.earlier == shown.earlier
     newest = [each.text for each in store.messages if each.role == "system"][-1:]
     assert [each.text for each in shown.system] == ([request.system] if request.system else newest)
@@ -256,6 +303,17 @@ def test_no_recalled_message_that_is_out_would_fit(store: Conversations, request
         alone = [each for each in store.messages if each.place in hits and not each.uses_tools]
         excluded = {sequence for search in store.searches[-1:] for _, sequence in search.exclude}
         assert {each.place for each in alone if each.sequence not in excluded} <= held
+
+
+@given(store=stores(), request=requests())
+def test_no_fact_that_is_out_would_fit(store: Conversations, request: ContextRequest) -> None:
+    request = replace(request, query="a", encoding=O200K_BASE)
+    context = assembled(store, request)
+    if context.tokens_used < request.max_tokens - ENOUGH_FOR_ANY:
+        shown = Shown(context, store, request)
+        known = FACTS.texts[: request.facts.k] if request.facts else ()
+        assert {each.text for each in shown.facts} == set(known)
+        assert {each.text for each in shown.static} == set(FACTS.of_all if request.static_facts else ())
 
 
 @given(store=stores(), request=requests())

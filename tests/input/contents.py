@@ -29,6 +29,8 @@ def write_something_of_everything(caller: Caller) -> None:
     """Two conversations of two users, with messages of both, steps and working memory; a run of a workflow, an entry of
     an agent's history and a trace of each; vectors of each and of nobody, memory items of each.
     """
+    for user in ("u", "v"):
+        _write_facts(caller, user)
     for conversation, user in (("c", "u"), ("d", "v")):
         given: Any = {
             "conversation": {
@@ -78,7 +80,13 @@ def _write_a_summary(caller: Caller, conversation: str) -> None:
 def _leave_receipts(caller: Caller, conversation: str) -> None:
     """Those of two contexts, which are written when this returns."""
     for most in (1_000, 2_000):
-        ask(caller, "AssembleContext", memory.AssembleContextRequest(conversation_id=conversation, max_tokens=most))
+        ask(
+            caller,
+            "AssembleContext",
+            memory.AssembleContextRequest(
+                conversation_id=conversation, max_tokens=most, facts=memory.ContextFacts(), static_facts=True
+            ),
+        )
     ask(caller, "ListReceipts", memory.ListReceiptsRequest())
 
 
@@ -92,7 +100,6 @@ def _write_what_is_of_no_conversation(caller: Caller) -> None:
             _write_vectors(caller, collection, user)
     for user in ("u", "v"):
         _write_memory_items(caller, user)
-        _write_facts(caller, user)
     ask(caller, "SetStaticFacts", memory.SetStaticFactsRequest(facts=[StaticFact(id="f", content="night train")]))
     for trace, thread, user in (("t", "t", "u"), ("k", "s", "v")):
         _write_a_thread(caller, thread, user)

@@ -221,6 +221,7 @@ TEMPLATES: dict[str, Json] = {
     "remora.v1.Step": STEP,
     "remora.v1.ShortTermPolicy": {"max_tokens": 100_000_000, "trim": {}},
     "remora.v1.SearchOptions": {"profile": 4},
+    "remora.v1.SectionShare": {"section": 2},
     "remora.v1.Edit": {"remove": "m"},
     "remora.v1.Edit.replace": {**SAID, "id": "m"},
     "remora.v1.ConversationScope": {"conversation_id": "c"},
@@ -426,6 +427,11 @@ BY_MESSAGE: dict[str, Values] = {
             _deep(100),
             b"[" * 10_000 + b"]" * 10_000,
         ),
+    ),
+    "SectionShare.section": Values((1, 2, 4, 5, 6), (0, 3, 7, -1, 2**31 - 1)),
+    "AssembleContextRequest.shares": Values(
+        ([], [{"section": number} for number in (6, 5, 4, 2, 1)]),
+        ([{"section": number} for number in (6, 5, 4, 2, 1, 3)],),
     ),
     "Condition.operator": Values((1, 2, 3, 4, 5, 6, 7), (0, 10, -1, 2**31 - 1)),
     "Condition.values": Values(([ONE],), ([], [ONE, ONE])),
@@ -740,6 +746,19 @@ COMBINED: Mapping[str, list[tuple[str | None, Json]]] = {
             for count in _DIMENSIONS
         ),
         ("query", {**LEAST["AssembleContextRequest"], "query": "q", "query_embedding": EMBEDDING}),
+        *(
+            (path, {**LEAST["AssembleContextRequest"], "facts": {}, "static_facts": True, "shares": shares})
+            for path, shares in (
+                (None, []),
+                (None, [{"section": 1, "share": 0.5}, {"section": 6, "share": 0.0}]),
+                ("shares[0].section", [{"section": 3}]),
+                ("shares[1].section", [{"section": 1}, {"section": 1}]),
+            )
+        ),
+        (
+            "facts.times.valid_at",
+            {**LEAST["AssembleContextRequest"], "facts": {"times": {"valid_at": EPOCH, "at_any_time": True}}},
+        ),
     ],
     "ReadConversationRequest": [
         *(

@@ -1304,9 +1304,11 @@ class Requests:
             "search": {"k": 50},
             "search_user_scope": self.choice.random() < 0.5,
             "rendering": self.choice.choice((1, 2)),
+            "facts": {"k": 20, "times": {"at_any_time": True}},
+            "static_facts": self.choice.random() < 0.1,
             **self._wait(),
         }
-        visible = frozenset({user})
+        visible = EVERYBODY if request["static_facts"] else frozenset({user})
         return Asked(request, visible, self.refusals(conversation), self._leaves(request, visible))
 
     def _leaves(self, request: Json, visible: frozenset[int]) -> Callable[[Any], str]:

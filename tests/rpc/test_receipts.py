@@ -12,6 +12,7 @@ from remora.v1 import conversation_service_pb2 as conversations
 from remora.v1 import memory_service_pb2 as pb
 from remora.v1 import user_service_pb2 as users
 from remora.v1.conversation_pb2 import Conversation
+from remora.v1.fact_pb2 import Fact, FactIds, StaticFact
 from remora.v1.message_pb2 import Message
 from remora_server.domain.status import ModelStatus
 
@@ -163,6 +164,135 @@ def test_a_truncated_context_is_replayed_to_the_byte(caller: DirectCaller) -> No
     assert replay(caller, context.receipt_id).context.SerializeToString() == context.SerializeToString()
 
 
+FACTS = [
+    Fact(subject="user", predicate="lives in", object="Lisbon", text="The user lives in <Lisbon> & likes it."),
+    Fact(subject="user", predicate="has", object="two cats", text="The user has two cats."),
+    Fact(subject="user", predicate="drinks", object="tea", text="The user drinks tea."),
+]
+
+
+def add_facts(caller: DirectCaller) -> list[str]:
+    reply = ask(caller, "AddFacts", pb.AddFactsRequest(user_id="u", facts=FACTS))
+    assert isinstance(reply, pb.AddFactsResponse)
+    return list(reply.ids)
+
+
+def with_facts(caller: DirectCaller, **fields: object) -> pb.AssembleContextResponse:
+    ask(caller, "SetStaticFacts", pb.SetStaticFactsRequest(facts=[StaticFact(id="s", content="Offices close at 6.")]))
+    return assemble(caller, max_tokens=300, facts=pb.ContextFacts(k=2), static_facts=True, **fields)
+
+
+def of_section(context: pb.AssembleContextResponse, section: pb.Section.ValueType) -> list[pb.Item]:
+    return [item for item in context.items if item.section == section]
+
+
+def test_facts_stand_in_one_message_behind_the_system_text(caller: DirectCaller) -> None:
+    ids = add_facts(caller)
+
+    context = with_facts(caller, query="cats in Lisbon", system="Be brief.")
+
+    facts = of_section(context, pb.SECTION_FACTS)
+    assert {item.message.id for item in facts} == {ids[0], ids[1]}
+    assert [item.section for item in context.items][:4] == [
+        pb.SECTION_SYSTEM,
+        pb.SECTION_STATIC_FACTS,
+        pb.SECTION_FACTS,
+        pb.SECTION_FACTS,
+    ]
+    assert [item.reason for item in facts] == [
+        "number 1 of the facts that the query found",
+        "number 2 of the facts that the query found",
+    ]
+    assert facts[0].score >= facts[1].score > 0
+    lines = context.memory.text.splitlines()
+    assert lines[1:5] == ["<memory>", "<static_memory>", "- Offices close at 6.", "</static_memory>"]
+    assert {"- The user lives in &lt;Lisbon&gt; &amp; likes it.", "- The user has two cats."} < set(lines)
+    assert (context.memory.role, lines[-1]) == ("user", "</memory>")
+
+
+def test_without_a_query_the_facts_recorded_last_are_in(caller: DirectCaller) -> None:
+    ask(
+        caller,
+        "CreateConversation",
+        conversations.CreateConversationRequest(conversation=Conversation(id="empty", user_id="u")),
+    )
+    ids = add_facts(caller)
+
+    context = with_facts(caller, conversation_id="empty", query="")
+
+    assert [item.message.id for item in of_section(context, pb.SECTION_FACTS)] == [ids[2], ids[1]]
+    assert not any(item.HasField("score") for item in context.items)
+
+
+def test_facts_are_those_that_hold_at_the_time_that_is_asked_for(caller: DirectCaller) -> None:
+    past = Fact(subject="user", predicate="lives in", object="Porto", exclusive=True)
+    past.valid_from.seconds, past.valid_to.seconds = 1_000, 2_000
+    ask(caller, "AddFacts", pb.AddFactsRequest(user_id="u", facts=[past]))
+    then = pb.ContextFacts()
+    then.times.valid_at.seconds = 1_500
+
+    assert not of_section(assemble(caller, max_tokens=300, query="Porto", facts=pb.ContextFacts()), pb.SECTION_FACTS)
+    assert [
+        item.message.text
+        for item in of_section(assemble(caller, max_tokens=300, query="Porto", facts=then), pb.SECTION_FACTS)
+    ] == ["user lives in Porto"]
+
+
+def test_a_user_never_sees_the_facts_of_another_one(caller: DirectCaller) -> None:
+    add_facts(caller)
+
+    context = with_facts(caller, user_id="v", query="cats")
+
+    assert not of_section(context, pb.SECTION_FACTS)
+    assert "cats" not in context.memory.text
+
+
+@pytest.mark.parametrize("rendering", [pb.RENDERING_MESSAGES, pb.RENDERING_TRANSCRIPT])
+def test_a_context_with_facts_is_replayed_to_the_byte(caller: DirectCaller, rendering: pb.Rendering.ValueType) -> None:
+    ids = add_facts(caller)
+    context = with_facts(caller, rendering=rendering, query="cats")
+    ask(caller, "RetractFacts", pb.RetractFactsRequest(user_id="u", facts=FactIds(ids=ids)))
+    ask(caller, "SetStaticFacts", pb.SetStaticFactsRequest())
+    append(caller, Message(role="user", text="And now?"))
+
+    again = replay(caller, context.receipt_id)
+
+    assert of_section(context, pb.SECTION_FACTS)
+    assert again.identical
+    assert again.context.SerializeToString() == context.SerializeToString()
+
+
+def test_a_forgotten_fact_is_named_and_left_out(caller: DirectCaller) -> None:
+    ids = add_facts(caller)
+    context = with_facts(caller, query="cats in Lisbon")
+    ask(caller, "ForgetFacts", pb.ForgetFactsRequest(user_id="u", ids=FactIds(ids=[ids[1]])))
+
+    again = replay(caller, context.receipt_id)
+
+    assert not again.identical
+    assert [(item.message_id, item.section) for item in again.erased] == [(ids[1], pb.SECTION_FACTS)]
+    assert "The user has two cats" not in again.context.SerializeToString().decode("utf-8", "replace")
+    assert "Lisbon" in again.context.memory.text
+    assert "the fact was forgotten" in [change.why for change in diff(caller, *_after(caller, context)).went_out]
+
+
+def _after(caller: DirectCaller, context: pb.AssembleContextResponse) -> tuple[str, str]:
+    return context.receipt_id, with_facts(caller, query="cats in Lisbon").receipt_id
+
+
+def test_a_fact_that_was_forgotten_and_is_added_again_is_another_one(caller: DirectCaller) -> None:
+    ids = add_facts(caller)
+    first = with_facts(caller, query="cats in Lisbon")
+    replay(caller, first.receipt_id)
+    ask(caller, "ForgetFacts", pb.ForgetFactsRequest(user_id="u", ids=FactIds(ids=ids)))
+    add_facts(caller)
+
+    second = with_facts(caller, query="cats in Lisbon")
+
+    assert not replay(caller, first.receipt_id).identical
+    assert replay(caller, second.receipt_id).identical
+
+
 def test_what_was_deleted_is_named_and_left_out(caller: DirectCaller) -> None:
     context = assemble(caller)
     assert SECRET in context.earlier.text
@@ -208,6 +338,17 @@ def test_nothing_of_what_was_erased_is_kept(caller: DirectCaller) -> None:
 
     assert bodies
     assert not [body for body in bodies if SECRET.encode() in body]
+
+
+def test_nothing_of_a_forgotten_fact_is_kept(caller: DirectCaller) -> None:
+    ids = add_facts(caller)
+    receipt(caller, with_facts(caller, query="cats in Lisbon").receipt_id)
+    ask(caller, "ForgetFacts", pb.ForgetFactsRequest(user_id="u", ids=FactIds(ids=ids[1:2])))
+
+    caller.store.commits.settle()
+    bodies = [body for (body,) in caller.store.database.rows("SELECT body FROM receipt_facts")]
+
+    assert [b"Lisbon" in body for body in bodies] == [True]
 
 
 def test_a_receipt_of_another_user_is_not_found(caller: DirectCaller) -> None:

@@ -12,6 +12,7 @@ from remora_server.storage.schema.kinds import (
     CONVERSATION_WINDOWS,
     KINDS,
     RECEIPT_CONTENTS,
+    RECEIPT_FACTS,
     RECEIPTS,
 )
 from remora_server.storage.v1 import record_pb2
@@ -23,6 +24,7 @@ OF_SERVER = (
     CONVERSATION_SUMMARIES,
     RECEIPTS,
     RECEIPT_CONTENTS,
+    RECEIPT_FACTS,
 )
 OF_CALLERS = [kind for kind in KINDS if kind not in OF_SERVER]
 """The kinds whose records callers write by the RPCs of a service. The parts of bodies come with those, windows are

@@ -50,6 +50,9 @@ class FactRows:
     def of(self, user_id: str) -> list[Row]:
         return [row for (owner, *_), row in self.rows.items() if owner == user_id]
 
+    def has_version(self, user_id: str, fact_id: str, recorded: int) -> bool:
+        return any(fact.id == fact_id and fact.recorded == recorded for fact, *_ in self.of(user_id))
+
     def recorded(self, user_id: str) -> dict[str, Fact]:
         return {fact.id: fact for fact, *_ in self.of(user_id) if fact.ceased is None}
 

@@ -91,7 +91,7 @@ class Receipts:
             reply=draft.reply,
             items=tuple(_item(item, owner, uid) for item in draft.items),
             text_form=draft.text_form,
-            text_digest=digest(draft.text.encode()) if draft.text else 0,
+            text_digest=draft.texts.digest,
         )
         contents = [item.encoded for item in draft.items]
         tenant.receipts.rows[draft.id] = Kept(receipt, PartPosition((draft.create_time,), *place), contents)
@@ -127,7 +127,7 @@ class Receipts:
         tenant, _ = self._books.read(read)
         kept = tenant.receipts.rows[receipt.id]
         return [
-            content if _is_there(tenant, item) else None
+            content if _is_there(tenant, item, content) else None
             for item, content in zip(kept.receipt.items, kept.contents, strict=True)
         ]
 
@@ -136,7 +136,7 @@ def _item(item: ReplyItem, owner: str, uid: int) -> ReceiptItem:
     message = Message.FromString(item.encoded)
     return ReceiptItem(
         conversation_id=item.conversation_id,
-        uid=item.uid or uid,
+        uid=0 if item.fact_id else item.uid or uid,
         user_id=message.user_id if item.uid else owner,
         message_id=message.id,
         sequence=message.sequence,
@@ -151,7 +151,10 @@ def _conversation(tenant: Any, conversation_id: str, uid: int) -> Any:  # noqa: 
     return kept if kept is not None and kept.uid == uid else None
 
 
-def _is_there(tenant: Any, item: ReceiptItem) -> bool:  # noqa: ANN401
+def _is_there(tenant: Any, item: ReceiptItem, content: bytes) -> bool:  # noqa: ANN401
+    if not item.uid:
+        recorded = Message.FromString(content).create_time.ToMicroseconds()
+        return bool(tenant.facts.has_version(item.user_id, item.message_id, recorded))
     kept = next((kept for kept in tenant.conversations.values() if kept.uid == item.uid), None)
     return kept is not None and (item.sequence == 0 or item.sequence in kept.messages)
 

@@ -162,6 +162,10 @@ const (
 	Section_SECTION_SYSTEM Section = 3
 	// The summary of the messages that have left the window, between the system text and the recalled messages.
 	Section_SECTION_SUMMARY Section = 4
+	// What holds for all users of the tenant, behind the system text.
+	Section_SECTION_STATIC_FACTS Section = 5
+	// What holds of the user, behind the static facts.
+	Section_SECTION_FACTS Section = 6
 )
 
 // Enum value maps for Section.
@@ -172,13 +176,17 @@ var (
 		2: "SECTION_RECALLED",
 		3: "SECTION_SYSTEM",
 		4: "SECTION_SUMMARY",
+		5: "SECTION_STATIC_FACTS",
+		6: "SECTION_FACTS",
 	}
 	Section_value = map[string]int32{
-		"SECTION_UNSPECIFIED": 0,
-		"SECTION_RECENT":      1,
-		"SECTION_RECALLED":    2,
-		"SECTION_SYSTEM":      3,
-		"SECTION_SUMMARY":     4,
+		"SECTION_UNSPECIFIED":  0,
+		"SECTION_RECENT":       1,
+		"SECTION_RECALLED":     2,
+		"SECTION_SYSTEM":       3,
+		"SECTION_SUMMARY":      4,
+		"SECTION_STATIC_FACTS": 5,
+		"SECTION_FACTS":        6,
 	}
 )
 
@@ -1392,8 +1400,18 @@ type AssembleContextRequest struct {
 	IncludeUnrelated bool `protobuf:"varint,16,opt,name=include_unrelated,json=includeUnrelated,proto3" json:"include_unrelated,omitempty"`
 	// Whether the reply leaves no receipt.
 	WithoutReceipt bool `protobuf:"varint,17,opt,name=without_receipt,json=withoutReceipt,proto3" json:"without_receipt,omitempty"`
-	unknownFields  protoimpl.UnknownFields
-	sizeCache      protoimpl.SizeCache
+	// Which facts of the user go in: those that answer the query best, whether `search` is set or not; without a query, those
+	// recorded last. Unset: none.
+	Facts *ContextFacts `protobuf:"bytes,18,opt,name=facts,proto3" json:"facts,omitempty"`
+	// Whether the tenant's static facts go in.
+	StaticFacts bool `protobuf:"varint,19,opt,name=static_facts,json=staticFacts,proto3" json:"static_facts,omitempty"`
+	// The order in which sections get their room, and how much of the budget each may take at first. Sections that are not
+	// named follow in the default order: SECTION_STATIC_FACTS and SECTION_FACTS, each with a share of 0.25;
+	// SECTION_SUMMARY; SECTION_RECENT, until half of the budget is used, or all of it without `search`; SECTION_RECALLED.
+	// What is then left goes to all of them again, in the same order. Each section once at most: INVALID_FIELD.
+	Shares        []*SectionShare `protobuf:"bytes,20,rep,name=shares,proto3" json:"shares,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *AssembleContextRequest) Reset() {
@@ -1545,20 +1563,161 @@ func (x *AssembleContextRequest) GetWithoutReceipt() bool {
 	return false
 }
 
+func (x *AssembleContextRequest) GetFacts() *ContextFacts {
+	if x != nil {
+		return x.Facts
+	}
+	return nil
+}
+
+func (x *AssembleContextRequest) GetStaticFacts() bool {
+	if x != nil {
+		return x.StaticFacts
+	}
+	return false
+}
+
+func (x *AssembleContextRequest) GetShares() []*SectionShare {
+	if x != nil {
+		return x.Shares
+	}
+	return nil
+}
+
+// Which facts go into a context.
+type ContextFacts struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// How many at most. Default 10; more than 1,000 is lowered to 1,000; negative is refused.
+	K int32 `protobuf:"varint,1,opt,name=k,proto3" json:"k,omitempty"`
+	// Only facts with this score or a higher one, from 0 to 1. Default: any, as it is without a query.
+	Threshold *float64 `protobuf:"fixed64,2,opt,name=threshold,proto3,oneof" json:"threshold,omitempty"`
+	// As of when they are meant. Unset: now.
+	Times         *FactTimes `protobuf:"bytes,3,opt,name=times,proto3" json:"times,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ContextFacts) Reset() {
+	*x = ContextFacts{}
+	mi := &file_remora_v1_memory_service_proto_msgTypes[11]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ContextFacts) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ContextFacts) ProtoMessage() {}
+
+func (x *ContextFacts) ProtoReflect() protoreflect.Message {
+	mi := &file_remora_v1_memory_service_proto_msgTypes[11]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ContextFacts.ProtoReflect.Descriptor instead.
+func (*ContextFacts) Descriptor() ([]byte, []int) {
+	return file_remora_v1_memory_service_proto_rawDescGZIP(), []int{11}
+}
+
+func (x *ContextFacts) GetK() int32 {
+	if x != nil {
+		return x.K
+	}
+	return 0
+}
+
+func (x *ContextFacts) GetThreshold() float64 {
+	if x != nil && x.Threshold != nil {
+		return *x.Threshold
+	}
+	return 0
+}
+
+func (x *ContextFacts) GetTimes() *FactTimes {
+	if x != nil {
+		return x.Times
+	}
+	return nil
+}
+
+// How much room a section gets.
+type SectionShare struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Required. Not SECTION_SYSTEM, which is always in.
+	Section Section `protobuf:"varint,1,opt,name=section,proto3,enum=remora.v1.Section" json:"section,omitempty"`
+	// The part of the budget that it may take at first, from 0 to 1. SECTION_RECENT has the newest turn besides. Unset: 1.
+	Share         *float64 `protobuf:"fixed64,2,opt,name=share,proto3,oneof" json:"share,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SectionShare) Reset() {
+	*x = SectionShare{}
+	mi := &file_remora_v1_memory_service_proto_msgTypes[12]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SectionShare) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SectionShare) ProtoMessage() {}
+
+func (x *SectionShare) ProtoReflect() protoreflect.Message {
+	mi := &file_remora_v1_memory_service_proto_msgTypes[12]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SectionShare.ProtoReflect.Descriptor instead.
+func (*SectionShare) Descriptor() ([]byte, []int) {
+	return file_remora_v1_memory_service_proto_rawDescGZIP(), []int{12}
+}
+
+func (x *SectionShare) GetSection() Section {
+	if x != nil {
+		return x.Section
+	}
+	return Section_SECTION_UNSPECIFIED
+}
+
+func (x *SectionShare) GetShare() float64 {
+	if x != nil && x.Share != nil {
+		return *x.Share
+	}
+	return 0
+}
+
 // The reply of AssembleContext.
 type AssembleContextResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The context, in the order in which a model should see it: the system text; the recalled messages, oldest first, if
-	// `earlier` is set; the recent messages, an unbroken run that begins with a `user` message if there is any. Results of
+	// The context, in the order in which a model should see it: the system text; the static facts; the facts, best first; the
+	// summary; the recalled messages, oldest first, if `earlier` is set; the recent messages, an unbroken run that begins with a `user` message if there is any. Results of
 	// a tool stand right after their call.
 	Items []*Item `protobuf:"bytes,1,rep,name=items,proto3" json:"items,omitempty"`
 	// RENDERING_TRANSCRIPT only: the context as one text.
 	Text string `protobuf:"bytes,2,opt,name=text,proto3" json:"text,omitempty"`
 	// The cost: the items' tokens and the overhead. At most max_tokens.
 	TokensUsed int32 `protobuf:"varint,3,opt,name=tokens_used,json=tokensUsed,proto3" json:"tokens_used,omitempty"`
-	// Tokens that belong to no single item: the reply's priming, the first line of `earlier`, the lines with dates.
+	// Tokens that belong to no single item: the reply's priming, the first line of `earlier`, the lines with dates, and the
+	// lines of `memory` around the facts.
 	OverheadTokens int32 `protobuf:"varint,4,opt,name=overhead_tokens,json=overheadTokens,proto3" json:"overhead_tokens,omitempty"`
-	// How many candidate messages are not in: they did not fit into the budget or into a reply of 3 MiB, or a recent message
+	// How many candidate messages and facts are not in: they did not fit into the budget or into a reply of 3 MiB, or a recent message
 	// before them did not.
 	LeftOut int32 `protobuf:"varint,5,opt,name=left_out,json=leftOut,proto3" json:"left_out,omitempty"`
 	// How many items hold something that is not counted: see Item.uncounted.
@@ -1578,14 +1737,17 @@ type AssembleContextResponse struct {
 	// How many messages the search found that do not speak to the query and are not in: see `include_unrelated`.
 	Unrelated int32 `protobuf:"varint,12,opt,name=unrelated,proto3" json:"unrelated,omitempty"`
 	// The receipt of this reply; empty if it leaves none.
-	ReceiptId     string `protobuf:"bytes,13,opt,name=receipt_id,json=receiptId,proto3" json:"receipt_id,omitempty"`
+	ReceiptId string `protobuf:"bytes,13,opt,name=receipt_id,json=receiptId,proto3" json:"receipt_id,omitempty"`
+	// RENDERING_MESSAGES only, if there are facts: all of them as one message of the role `user`, to be sent in their place.
+	// In its `<memory>`, `<static_memory>` and `<extractive_memory>` have a line for each, with `&`, `<` and `>` escaped.
+	Memory        *Message `protobuf:"bytes,14,opt,name=memory,proto3" json:"memory,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *AssembleContextResponse) Reset() {
 	*x = AssembleContextResponse{}
-	mi := &file_remora_v1_memory_service_proto_msgTypes[11]
+	mi := &file_remora_v1_memory_service_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1597,7 +1759,7 @@ func (x *AssembleContextResponse) String() string {
 func (*AssembleContextResponse) ProtoMessage() {}
 
 func (x *AssembleContextResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_remora_v1_memory_service_proto_msgTypes[11]
+	mi := &file_remora_v1_memory_service_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1610,7 +1772,7 @@ func (x *AssembleContextResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AssembleContextResponse.ProtoReflect.Descriptor instead.
 func (*AssembleContextResponse) Descriptor() ([]byte, []int) {
-	return file_remora_v1_memory_service_proto_rawDescGZIP(), []int{11}
+	return file_remora_v1_memory_service_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *AssembleContextResponse) GetItems() []*Item {
@@ -1704,6 +1866,13 @@ func (x *AssembleContextResponse) GetReceiptId() string {
 	return ""
 }
 
+func (x *AssembleContextResponse) GetMemory() *Message {
+	if x != nil {
+		return x.Memory
+	}
+	return nil
+}
+
 // The request of ReadConversation.
 type ReadConversationRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1735,7 +1904,7 @@ type ReadConversationRequest struct {
 
 func (x *ReadConversationRequest) Reset() {
 	*x = ReadConversationRequest{}
-	mi := &file_remora_v1_memory_service_proto_msgTypes[12]
+	mi := &file_remora_v1_memory_service_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1747,7 +1916,7 @@ func (x *ReadConversationRequest) String() string {
 func (*ReadConversationRequest) ProtoMessage() {}
 
 func (x *ReadConversationRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_remora_v1_memory_service_proto_msgTypes[12]
+	mi := &file_remora_v1_memory_service_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1760,7 +1929,7 @@ func (x *ReadConversationRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadConversationRequest.ProtoReflect.Descriptor instead.
 func (*ReadConversationRequest) Descriptor() ([]byte, []int) {
-	return file_remora_v1_memory_service_proto_rawDescGZIP(), []int{12}
+	return file_remora_v1_memory_service_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *ReadConversationRequest) GetConversationId() string {
@@ -1877,7 +2046,7 @@ type ReadConversationResponse struct {
 
 func (x *ReadConversationResponse) Reset() {
 	*x = ReadConversationResponse{}
-	mi := &file_remora_v1_memory_service_proto_msgTypes[13]
+	mi := &file_remora_v1_memory_service_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1889,7 +2058,7 @@ func (x *ReadConversationResponse) String() string {
 func (*ReadConversationResponse) ProtoMessage() {}
 
 func (x *ReadConversationResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_remora_v1_memory_service_proto_msgTypes[13]
+	mi := &file_remora_v1_memory_service_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1902,7 +2071,7 @@ func (x *ReadConversationResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadConversationResponse.ProtoReflect.Descriptor instead.
 func (*ReadConversationResponse) Descriptor() ([]byte, []int) {
-	return file_remora_v1_memory_service_proto_rawDescGZIP(), []int{13}
+	return file_remora_v1_memory_service_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *ReadConversationResponse) GetMessages() []*ReadMessage {
@@ -1960,7 +2129,7 @@ type ReadMessage struct {
 
 func (x *ReadMessage) Reset() {
 	*x = ReadMessage{}
-	mi := &file_remora_v1_memory_service_proto_msgTypes[14]
+	mi := &file_remora_v1_memory_service_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1972,7 +2141,7 @@ func (x *ReadMessage) String() string {
 func (*ReadMessage) ProtoMessage() {}
 
 func (x *ReadMessage) ProtoReflect() protoreflect.Message {
-	mi := &file_remora_v1_memory_service_proto_msgTypes[14]
+	mi := &file_remora_v1_memory_service_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1985,7 +2154,7 @@ func (x *ReadMessage) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadMessage.ProtoReflect.Descriptor instead.
 func (*ReadMessage) Descriptor() ([]byte, []int) {
-	return file_remora_v1_memory_service_proto_rawDescGZIP(), []int{14}
+	return file_remora_v1_memory_service_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *ReadMessage) GetMessage() *Message {
@@ -2017,7 +2186,7 @@ type GetWorkingMemoryRequest struct {
 
 func (x *GetWorkingMemoryRequest) Reset() {
 	*x = GetWorkingMemoryRequest{}
-	mi := &file_remora_v1_memory_service_proto_msgTypes[15]
+	mi := &file_remora_v1_memory_service_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2029,7 +2198,7 @@ func (x *GetWorkingMemoryRequest) String() string {
 func (*GetWorkingMemoryRequest) ProtoMessage() {}
 
 func (x *GetWorkingMemoryRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_remora_v1_memory_service_proto_msgTypes[15]
+	mi := &file_remora_v1_memory_service_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2042,7 +2211,7 @@ func (x *GetWorkingMemoryRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetWorkingMemoryRequest.ProtoReflect.Descriptor instead.
 func (*GetWorkingMemoryRequest) Descriptor() ([]byte, []int) {
-	return file_remora_v1_memory_service_proto_rawDescGZIP(), []int{15}
+	return file_remora_v1_memory_service_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *GetWorkingMemoryRequest) GetScope() *WorkingMemoryScope {
@@ -2083,7 +2252,7 @@ type GetWorkingMemoryResponse struct {
 
 func (x *GetWorkingMemoryResponse) Reset() {
 	*x = GetWorkingMemoryResponse{}
-	mi := &file_remora_v1_memory_service_proto_msgTypes[16]
+	mi := &file_remora_v1_memory_service_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2095,7 +2264,7 @@ func (x *GetWorkingMemoryResponse) String() string {
 func (*GetWorkingMemoryResponse) ProtoMessage() {}
 
 func (x *GetWorkingMemoryResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_remora_v1_memory_service_proto_msgTypes[16]
+	mi := &file_remora_v1_memory_service_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2108,7 +2277,7 @@ func (x *GetWorkingMemoryResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetWorkingMemoryResponse.ProtoReflect.Descriptor instead.
 func (*GetWorkingMemoryResponse) Descriptor() ([]byte, []int) {
-	return file_remora_v1_memory_service_proto_rawDescGZIP(), []int{16}
+	return file_remora_v1_memory_service_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *GetWorkingMemoryResponse) GetContent() []byte {
@@ -2158,7 +2327,7 @@ type SetWorkingMemoryRequest struct {
 
 func (x *SetWorkingMemoryRequest) Reset() {
 	*x = SetWorkingMemoryRequest{}
-	mi := &file_remora_v1_memory_service_proto_msgTypes[17]
+	mi := &file_remora_v1_memory_service_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2170,7 +2339,7 @@ func (x *SetWorkingMemoryRequest) String() string {
 func (*SetWorkingMemoryRequest) ProtoMessage() {}
 
 func (x *SetWorkingMemoryRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_remora_v1_memory_service_proto_msgTypes[17]
+	mi := &file_remora_v1_memory_service_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2183,7 +2352,7 @@ func (x *SetWorkingMemoryRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetWorkingMemoryRequest.ProtoReflect.Descriptor instead.
 func (*SetWorkingMemoryRequest) Descriptor() ([]byte, []int) {
-	return file_remora_v1_memory_service_proto_rawDescGZIP(), []int{17}
+	return file_remora_v1_memory_service_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *SetWorkingMemoryRequest) GetScope() *WorkingMemoryScope {
@@ -2234,7 +2403,7 @@ type SetWorkingMemoryResponse struct {
 
 func (x *SetWorkingMemoryResponse) Reset() {
 	*x = SetWorkingMemoryResponse{}
-	mi := &file_remora_v1_memory_service_proto_msgTypes[18]
+	mi := &file_remora_v1_memory_service_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2246,7 +2415,7 @@ func (x *SetWorkingMemoryResponse) String() string {
 func (*SetWorkingMemoryResponse) ProtoMessage() {}
 
 func (x *SetWorkingMemoryResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_remora_v1_memory_service_proto_msgTypes[18]
+	mi := &file_remora_v1_memory_service_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2259,7 +2428,7 @@ func (x *SetWorkingMemoryResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetWorkingMemoryResponse.ProtoReflect.Descriptor instead.
 func (*SetWorkingMemoryResponse) Descriptor() ([]byte, []int) {
-	return file_remora_v1_memory_service_proto_rawDescGZIP(), []int{18}
+	return file_remora_v1_memory_service_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *SetWorkingMemoryResponse) GetUpdateTime() *timestamppb.Timestamp {
@@ -2306,7 +2475,7 @@ type EditWorkingMemoryRequest struct {
 
 func (x *EditWorkingMemoryRequest) Reset() {
 	*x = EditWorkingMemoryRequest{}
-	mi := &file_remora_v1_memory_service_proto_msgTypes[19]
+	mi := &file_remora_v1_memory_service_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2318,7 +2487,7 @@ func (x *EditWorkingMemoryRequest) String() string {
 func (*EditWorkingMemoryRequest) ProtoMessage() {}
 
 func (x *EditWorkingMemoryRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_remora_v1_memory_service_proto_msgTypes[19]
+	mi := &file_remora_v1_memory_service_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2331,7 +2500,7 @@ func (x *EditWorkingMemoryRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EditWorkingMemoryRequest.ProtoReflect.Descriptor instead.
 func (*EditWorkingMemoryRequest) Descriptor() ([]byte, []int) {
-	return file_remora_v1_memory_service_proto_rawDescGZIP(), []int{19}
+	return file_remora_v1_memory_service_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *EditWorkingMemoryRequest) GetScope() *WorkingMemoryScope {
@@ -2403,7 +2572,7 @@ type EditWorkingMemoryResponse struct {
 
 func (x *EditWorkingMemoryResponse) Reset() {
 	*x = EditWorkingMemoryResponse{}
-	mi := &file_remora_v1_memory_service_proto_msgTypes[20]
+	mi := &file_remora_v1_memory_service_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2415,7 +2584,7 @@ func (x *EditWorkingMemoryResponse) String() string {
 func (*EditWorkingMemoryResponse) ProtoMessage() {}
 
 func (x *EditWorkingMemoryResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_remora_v1_memory_service_proto_msgTypes[20]
+	mi := &file_remora_v1_memory_service_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2428,7 +2597,7 @@ func (x *EditWorkingMemoryResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EditWorkingMemoryResponse.ProtoReflect.Descriptor instead.
 func (*EditWorkingMemoryResponse) Descriptor() ([]byte, []int) {
-	return file_remora_v1_memory_service_proto_rawDescGZIP(), []int{20}
+	return file_remora_v1_memory_service_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *EditWorkingMemoryResponse) GetUpdateTime() *timestamppb.Timestamp {
@@ -2462,7 +2631,7 @@ type DeleteWorkingMemoryRequest struct {
 
 func (x *DeleteWorkingMemoryRequest) Reset() {
 	*x = DeleteWorkingMemoryRequest{}
-	mi := &file_remora_v1_memory_service_proto_msgTypes[21]
+	mi := &file_remora_v1_memory_service_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2474,7 +2643,7 @@ func (x *DeleteWorkingMemoryRequest) String() string {
 func (*DeleteWorkingMemoryRequest) ProtoMessage() {}
 
 func (x *DeleteWorkingMemoryRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_remora_v1_memory_service_proto_msgTypes[21]
+	mi := &file_remora_v1_memory_service_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2487,7 +2656,7 @@ func (x *DeleteWorkingMemoryRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteWorkingMemoryRequest.ProtoReflect.Descriptor instead.
 func (*DeleteWorkingMemoryRequest) Descriptor() ([]byte, []int) {
-	return file_remora_v1_memory_service_proto_rawDescGZIP(), []int{21}
+	return file_remora_v1_memory_service_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *DeleteWorkingMemoryRequest) GetScope() *WorkingMemoryScope {
@@ -2531,7 +2700,7 @@ type DeleteWorkingMemoryResponse struct {
 
 func (x *DeleteWorkingMemoryResponse) Reset() {
 	*x = DeleteWorkingMemoryResponse{}
-	mi := &file_remora_v1_memory_service_proto_msgTypes[22]
+	mi := &file_remora_v1_memory_service_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2543,7 +2712,7 @@ func (x *DeleteWorkingMemoryResponse) String() string {
 func (*DeleteWorkingMemoryResponse) ProtoMessage() {}
 
 func (x *DeleteWorkingMemoryResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_remora_v1_memory_service_proto_msgTypes[22]
+	mi := &file_remora_v1_memory_service_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2556,7 +2725,7 @@ func (x *DeleteWorkingMemoryResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteWorkingMemoryResponse.ProtoReflect.Descriptor instead.
 func (*DeleteWorkingMemoryResponse) Descriptor() ([]byte, []int) {
-	return file_remora_v1_memory_service_proto_rawDescGZIP(), []int{22}
+	return file_remora_v1_memory_service_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *DeleteWorkingMemoryResponse) GetDeleted() bool {
@@ -2591,7 +2760,7 @@ type AddMemoryItemsRequest struct {
 
 func (x *AddMemoryItemsRequest) Reset() {
 	*x = AddMemoryItemsRequest{}
-	mi := &file_remora_v1_memory_service_proto_msgTypes[23]
+	mi := &file_remora_v1_memory_service_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2603,7 +2772,7 @@ func (x *AddMemoryItemsRequest) String() string {
 func (*AddMemoryItemsRequest) ProtoMessage() {}
 
 func (x *AddMemoryItemsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_remora_v1_memory_service_proto_msgTypes[23]
+	mi := &file_remora_v1_memory_service_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2616,7 +2785,7 @@ func (x *AddMemoryItemsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AddMemoryItemsRequest.ProtoReflect.Descriptor instead.
 func (*AddMemoryItemsRequest) Descriptor() ([]byte, []int) {
-	return file_remora_v1_memory_service_proto_rawDescGZIP(), []int{23}
+	return file_remora_v1_memory_service_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *AddMemoryItemsRequest) GetUserId() string {
@@ -2660,7 +2829,7 @@ type AddMemoryItemsResponse struct {
 
 func (x *AddMemoryItemsResponse) Reset() {
 	*x = AddMemoryItemsResponse{}
-	mi := &file_remora_v1_memory_service_proto_msgTypes[24]
+	mi := &file_remora_v1_memory_service_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2672,7 +2841,7 @@ func (x *AddMemoryItemsResponse) String() string {
 func (*AddMemoryItemsResponse) ProtoMessage() {}
 
 func (x *AddMemoryItemsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_remora_v1_memory_service_proto_msgTypes[24]
+	mi := &file_remora_v1_memory_service_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2685,7 +2854,7 @@ func (x *AddMemoryItemsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AddMemoryItemsResponse.ProtoReflect.Descriptor instead.
 func (*AddMemoryItemsResponse) Descriptor() ([]byte, []int) {
-	return file_remora_v1_memory_service_proto_rawDescGZIP(), []int{24}
+	return file_remora_v1_memory_service_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *AddMemoryItemsResponse) GetIds() []string {
@@ -2723,7 +2892,7 @@ type SearchMemoryItemsRequest struct {
 
 func (x *SearchMemoryItemsRequest) Reset() {
 	*x = SearchMemoryItemsRequest{}
-	mi := &file_remora_v1_memory_service_proto_msgTypes[25]
+	mi := &file_remora_v1_memory_service_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2735,7 +2904,7 @@ func (x *SearchMemoryItemsRequest) String() string {
 func (*SearchMemoryItemsRequest) ProtoMessage() {}
 
 func (x *SearchMemoryItemsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_remora_v1_memory_service_proto_msgTypes[25]
+	mi := &file_remora_v1_memory_service_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2748,7 +2917,7 @@ func (x *SearchMemoryItemsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SearchMemoryItemsRequest.ProtoReflect.Descriptor instead.
 func (*SearchMemoryItemsRequest) Descriptor() ([]byte, []int) {
-	return file_remora_v1_memory_service_proto_rawDescGZIP(), []int{25}
+	return file_remora_v1_memory_service_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *SearchMemoryItemsRequest) GetUserId() string {
@@ -2811,7 +2980,7 @@ type SearchMemoryItemsResponse struct {
 
 func (x *SearchMemoryItemsResponse) Reset() {
 	*x = SearchMemoryItemsResponse{}
-	mi := &file_remora_v1_memory_service_proto_msgTypes[26]
+	mi := &file_remora_v1_memory_service_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2823,7 +2992,7 @@ func (x *SearchMemoryItemsResponse) String() string {
 func (*SearchMemoryItemsResponse) ProtoMessage() {}
 
 func (x *SearchMemoryItemsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_remora_v1_memory_service_proto_msgTypes[26]
+	mi := &file_remora_v1_memory_service_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2836,7 +3005,7 @@ func (x *SearchMemoryItemsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SearchMemoryItemsResponse.ProtoReflect.Descriptor instead.
 func (*SearchMemoryItemsResponse) Descriptor() ([]byte, []int) {
-	return file_remora_v1_memory_service_proto_rawDescGZIP(), []int{26}
+	return file_remora_v1_memory_service_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *SearchMemoryItemsResponse) GetHits() []*MemoryItemHit {
@@ -2882,7 +3051,7 @@ type MemoryItemHit struct {
 
 func (x *MemoryItemHit) Reset() {
 	*x = MemoryItemHit{}
-	mi := &file_remora_v1_memory_service_proto_msgTypes[27]
+	mi := &file_remora_v1_memory_service_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2894,7 +3063,7 @@ func (x *MemoryItemHit) String() string {
 func (*MemoryItemHit) ProtoMessage() {}
 
 func (x *MemoryItemHit) ProtoReflect() protoreflect.Message {
-	mi := &file_remora_v1_memory_service_proto_msgTypes[27]
+	mi := &file_remora_v1_memory_service_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2907,7 +3076,7 @@ func (x *MemoryItemHit) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MemoryItemHit.ProtoReflect.Descriptor instead.
 func (*MemoryItemHit) Descriptor() ([]byte, []int) {
-	return file_remora_v1_memory_service_proto_rawDescGZIP(), []int{27}
+	return file_remora_v1_memory_service_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *MemoryItemHit) GetItem() *MemoryItem {
@@ -2939,7 +3108,7 @@ type GetMemoryItemRequest struct {
 
 func (x *GetMemoryItemRequest) Reset() {
 	*x = GetMemoryItemRequest{}
-	mi := &file_remora_v1_memory_service_proto_msgTypes[28]
+	mi := &file_remora_v1_memory_service_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2951,7 +3120,7 @@ func (x *GetMemoryItemRequest) String() string {
 func (*GetMemoryItemRequest) ProtoMessage() {}
 
 func (x *GetMemoryItemRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_remora_v1_memory_service_proto_msgTypes[28]
+	mi := &file_remora_v1_memory_service_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2964,7 +3133,7 @@ func (x *GetMemoryItemRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetMemoryItemRequest.ProtoReflect.Descriptor instead.
 func (*GetMemoryItemRequest) Descriptor() ([]byte, []int) {
-	return file_remora_v1_memory_service_proto_rawDescGZIP(), []int{28}
+	return file_remora_v1_memory_service_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *GetMemoryItemRequest) GetUserId() string {
@@ -3001,7 +3170,7 @@ type GetMemoryItemResponse struct {
 
 func (x *GetMemoryItemResponse) Reset() {
 	*x = GetMemoryItemResponse{}
-	mi := &file_remora_v1_memory_service_proto_msgTypes[29]
+	mi := &file_remora_v1_memory_service_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3013,7 +3182,7 @@ func (x *GetMemoryItemResponse) String() string {
 func (*GetMemoryItemResponse) ProtoMessage() {}
 
 func (x *GetMemoryItemResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_remora_v1_memory_service_proto_msgTypes[29]
+	mi := &file_remora_v1_memory_service_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3026,7 +3195,7 @@ func (x *GetMemoryItemResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetMemoryItemResponse.ProtoReflect.Descriptor instead.
 func (*GetMemoryItemResponse) Descriptor() ([]byte, []int) {
-	return file_remora_v1_memory_service_proto_rawDescGZIP(), []int{29}
+	return file_remora_v1_memory_service_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *GetMemoryItemResponse) GetItem() *MemoryItem {
@@ -3062,7 +3231,7 @@ type ListMemoryItemsRequest struct {
 
 func (x *ListMemoryItemsRequest) Reset() {
 	*x = ListMemoryItemsRequest{}
-	mi := &file_remora_v1_memory_service_proto_msgTypes[30]
+	mi := &file_remora_v1_memory_service_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3074,7 +3243,7 @@ func (x *ListMemoryItemsRequest) String() string {
 func (*ListMemoryItemsRequest) ProtoMessage() {}
 
 func (x *ListMemoryItemsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_remora_v1_memory_service_proto_msgTypes[30]
+	mi := &file_remora_v1_memory_service_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3087,7 +3256,7 @@ func (x *ListMemoryItemsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListMemoryItemsRequest.ProtoReflect.Descriptor instead.
 func (*ListMemoryItemsRequest) Descriptor() ([]byte, []int) {
-	return file_remora_v1_memory_service_proto_rawDescGZIP(), []int{30}
+	return file_remora_v1_memory_service_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *ListMemoryItemsRequest) GetUserId() string {
@@ -3140,7 +3309,7 @@ type ListMemoryItemsResponse struct {
 
 func (x *ListMemoryItemsResponse) Reset() {
 	*x = ListMemoryItemsResponse{}
-	mi := &file_remora_v1_memory_service_proto_msgTypes[31]
+	mi := &file_remora_v1_memory_service_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3152,7 +3321,7 @@ func (x *ListMemoryItemsResponse) String() string {
 func (*ListMemoryItemsResponse) ProtoMessage() {}
 
 func (x *ListMemoryItemsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_remora_v1_memory_service_proto_msgTypes[31]
+	mi := &file_remora_v1_memory_service_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3165,7 +3334,7 @@ func (x *ListMemoryItemsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListMemoryItemsResponse.ProtoReflect.Descriptor instead.
 func (*ListMemoryItemsResponse) Descriptor() ([]byte, []int) {
-	return file_remora_v1_memory_service_proto_rawDescGZIP(), []int{31}
+	return file_remora_v1_memory_service_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *ListMemoryItemsResponse) GetItems() []*MemoryItem {
@@ -3211,7 +3380,7 @@ type DeleteMemoryItemsRequest struct {
 
 func (x *DeleteMemoryItemsRequest) Reset() {
 	*x = DeleteMemoryItemsRequest{}
-	mi := &file_remora_v1_memory_service_proto_msgTypes[32]
+	mi := &file_remora_v1_memory_service_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3223,7 +3392,7 @@ func (x *DeleteMemoryItemsRequest) String() string {
 func (*DeleteMemoryItemsRequest) ProtoMessage() {}
 
 func (x *DeleteMemoryItemsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_remora_v1_memory_service_proto_msgTypes[32]
+	mi := &file_remora_v1_memory_service_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3236,7 +3405,7 @@ func (x *DeleteMemoryItemsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteMemoryItemsRequest.ProtoReflect.Descriptor instead.
 func (*DeleteMemoryItemsRequest) Descriptor() ([]byte, []int) {
-	return file_remora_v1_memory_service_proto_rawDescGZIP(), []int{32}
+	return file_remora_v1_memory_service_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *DeleteMemoryItemsRequest) GetUserId() string {
@@ -3316,7 +3485,7 @@ type DeleteMemoryItemsResponse struct {
 
 func (x *DeleteMemoryItemsResponse) Reset() {
 	*x = DeleteMemoryItemsResponse{}
-	mi := &file_remora_v1_memory_service_proto_msgTypes[33]
+	mi := &file_remora_v1_memory_service_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3328,7 +3497,7 @@ func (x *DeleteMemoryItemsResponse) String() string {
 func (*DeleteMemoryItemsResponse) ProtoMessage() {}
 
 func (x *DeleteMemoryItemsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_remora_v1_memory_service_proto_msgTypes[33]
+	mi := &file_remora_v1_memory_service_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3341,7 +3510,7 @@ func (x *DeleteMemoryItemsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteMemoryItemsResponse.ProtoReflect.Descriptor instead.
 func (*DeleteMemoryItemsResponse) Descriptor() ([]byte, []int) {
-	return file_remora_v1_memory_service_proto_rawDescGZIP(), []int{33}
+	return file_remora_v1_memory_service_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *DeleteMemoryItemsResponse) GetDeletedItems() int64 {
@@ -3373,7 +3542,7 @@ type GetReceiptRequest struct {
 
 func (x *GetReceiptRequest) Reset() {
 	*x = GetReceiptRequest{}
-	mi := &file_remora_v1_memory_service_proto_msgTypes[34]
+	mi := &file_remora_v1_memory_service_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3385,7 +3554,7 @@ func (x *GetReceiptRequest) String() string {
 func (*GetReceiptRequest) ProtoMessage() {}
 
 func (x *GetReceiptRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_remora_v1_memory_service_proto_msgTypes[34]
+	mi := &file_remora_v1_memory_service_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3398,7 +3567,7 @@ func (x *GetReceiptRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetReceiptRequest.ProtoReflect.Descriptor instead.
 func (*GetReceiptRequest) Descriptor() ([]byte, []int) {
-	return file_remora_v1_memory_service_proto_rawDescGZIP(), []int{34}
+	return file_remora_v1_memory_service_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *GetReceiptRequest) GetReceiptId() string {
@@ -3435,7 +3604,7 @@ type GetReceiptResponse struct {
 
 func (x *GetReceiptResponse) Reset() {
 	*x = GetReceiptResponse{}
-	mi := &file_remora_v1_memory_service_proto_msgTypes[35]
+	mi := &file_remora_v1_memory_service_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3447,7 +3616,7 @@ func (x *GetReceiptResponse) String() string {
 func (*GetReceiptResponse) ProtoMessage() {}
 
 func (x *GetReceiptResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_remora_v1_memory_service_proto_msgTypes[35]
+	mi := &file_remora_v1_memory_service_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3460,7 +3629,7 @@ func (x *GetReceiptResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetReceiptResponse.ProtoReflect.Descriptor instead.
 func (*GetReceiptResponse) Descriptor() ([]byte, []int) {
-	return file_remora_v1_memory_service_proto_rawDescGZIP(), []int{35}
+	return file_remora_v1_memory_service_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *GetReceiptResponse) GetReceipt() *Receipt {
@@ -3496,7 +3665,7 @@ type ListReceiptsRequest struct {
 
 func (x *ListReceiptsRequest) Reset() {
 	*x = ListReceiptsRequest{}
-	mi := &file_remora_v1_memory_service_proto_msgTypes[36]
+	mi := &file_remora_v1_memory_service_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3508,7 +3677,7 @@ func (x *ListReceiptsRequest) String() string {
 func (*ListReceiptsRequest) ProtoMessage() {}
 
 func (x *ListReceiptsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_remora_v1_memory_service_proto_msgTypes[36]
+	mi := &file_remora_v1_memory_service_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3521,7 +3690,7 @@ func (x *ListReceiptsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListReceiptsRequest.ProtoReflect.Descriptor instead.
 func (*ListReceiptsRequest) Descriptor() ([]byte, []int) {
-	return file_remora_v1_memory_service_proto_rawDescGZIP(), []int{36}
+	return file_remora_v1_memory_service_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *ListReceiptsRequest) GetUserId() string {
@@ -3574,7 +3743,7 @@ type ListReceiptsResponse struct {
 
 func (x *ListReceiptsResponse) Reset() {
 	*x = ListReceiptsResponse{}
-	mi := &file_remora_v1_memory_service_proto_msgTypes[37]
+	mi := &file_remora_v1_memory_service_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3586,7 +3755,7 @@ func (x *ListReceiptsResponse) String() string {
 func (*ListReceiptsResponse) ProtoMessage() {}
 
 func (x *ListReceiptsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_remora_v1_memory_service_proto_msgTypes[37]
+	mi := &file_remora_v1_memory_service_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3599,7 +3768,7 @@ func (x *ListReceiptsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListReceiptsResponse.ProtoReflect.Descriptor instead.
 func (*ListReceiptsResponse) Descriptor() ([]byte, []int) {
-	return file_remora_v1_memory_service_proto_rawDescGZIP(), []int{37}
+	return file_remora_v1_memory_service_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *ListReceiptsResponse) GetReceipts() []*Receipt {
@@ -3638,7 +3807,7 @@ type ReplayContextRequest struct {
 
 func (x *ReplayContextRequest) Reset() {
 	*x = ReplayContextRequest{}
-	mi := &file_remora_v1_memory_service_proto_msgTypes[38]
+	mi := &file_remora_v1_memory_service_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3650,7 +3819,7 @@ func (x *ReplayContextRequest) String() string {
 func (*ReplayContextRequest) ProtoMessage() {}
 
 func (x *ReplayContextRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_remora_v1_memory_service_proto_msgTypes[38]
+	mi := &file_remora_v1_memory_service_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3663,7 +3832,7 @@ func (x *ReplayContextRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReplayContextRequest.ProtoReflect.Descriptor instead.
 func (*ReplayContextRequest) Descriptor() ([]byte, []int) {
-	return file_remora_v1_memory_service_proto_rawDescGZIP(), []int{38}
+	return file_remora_v1_memory_service_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *ReplayContextRequest) GetReceiptId() string {
@@ -3710,7 +3879,7 @@ type ReplayContextResponse struct {
 
 func (x *ReplayContextResponse) Reset() {
 	*x = ReplayContextResponse{}
-	mi := &file_remora_v1_memory_service_proto_msgTypes[39]
+	mi := &file_remora_v1_memory_service_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3722,7 +3891,7 @@ func (x *ReplayContextResponse) String() string {
 func (*ReplayContextResponse) ProtoMessage() {}
 
 func (x *ReplayContextResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_remora_v1_memory_service_proto_msgTypes[39]
+	mi := &file_remora_v1_memory_service_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3735,7 +3904,7 @@ func (x *ReplayContextResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReplayContextResponse.ProtoReflect.Descriptor instead.
 func (*ReplayContextResponse) Descriptor() ([]byte, []int) {
-	return file_remora_v1_memory_service_proto_rawDescGZIP(), []int{39}
+	return file_remora_v1_memory_service_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *ReplayContextResponse) GetReply() isReplayContextResponse_Reply {
@@ -3819,7 +3988,7 @@ type DiffContextsRequest struct {
 
 func (x *DiffContextsRequest) Reset() {
 	*x = DiffContextsRequest{}
-	mi := &file_remora_v1_memory_service_proto_msgTypes[40]
+	mi := &file_remora_v1_memory_service_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3831,7 +4000,7 @@ func (x *DiffContextsRequest) String() string {
 func (*DiffContextsRequest) ProtoMessage() {}
 
 func (x *DiffContextsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_remora_v1_memory_service_proto_msgTypes[40]
+	mi := &file_remora_v1_memory_service_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3844,7 +4013,7 @@ func (x *DiffContextsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DiffContextsRequest.ProtoReflect.Descriptor instead.
 func (*DiffContextsRequest) Descriptor() ([]byte, []int) {
-	return file_remora_v1_memory_service_proto_rawDescGZIP(), []int{40}
+	return file_remora_v1_memory_service_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *DiffContextsRequest) GetBeforeReceiptId() string {
@@ -3896,7 +4065,7 @@ type DiffContextsResponse struct {
 
 func (x *DiffContextsResponse) Reset() {
 	*x = DiffContextsResponse{}
-	mi := &file_remora_v1_memory_service_proto_msgTypes[41]
+	mi := &file_remora_v1_memory_service_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3908,7 +4077,7 @@ func (x *DiffContextsResponse) String() string {
 func (*DiffContextsResponse) ProtoMessage() {}
 
 func (x *DiffContextsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_remora_v1_memory_service_proto_msgTypes[41]
+	mi := &file_remora_v1_memory_service_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3921,7 +4090,7 @@ func (x *DiffContextsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DiffContextsResponse.ProtoReflect.Descriptor instead.
 func (*DiffContextsResponse) Descriptor() ([]byte, []int) {
-	return file_remora_v1_memory_service_proto_rawDescGZIP(), []int{41}
+	return file_remora_v1_memory_service_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *DiffContextsResponse) GetCameIn() []*ContextChange {
@@ -3981,7 +4150,7 @@ type ContextChange struct {
 
 func (x *ContextChange) Reset() {
 	*x = ContextChange{}
-	mi := &file_remora_v1_memory_service_proto_msgTypes[42]
+	mi := &file_remora_v1_memory_service_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3993,7 +4162,7 @@ func (x *ContextChange) String() string {
 func (*ContextChange) ProtoMessage() {}
 
 func (x *ContextChange) ProtoReflect() protoreflect.Message {
-	mi := &file_remora_v1_memory_service_proto_msgTypes[42]
+	mi := &file_remora_v1_memory_service_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4006,7 +4175,7 @@ func (x *ContextChange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ContextChange.ProtoReflect.Descriptor instead.
 func (*ContextChange) Descriptor() ([]byte, []int) {
-	return file_remora_v1_memory_service_proto_rawDescGZIP(), []int{42}
+	return file_remora_v1_memory_service_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *ContextChange) GetBefore() *ReceiptItem {
@@ -4070,7 +4239,7 @@ type Receipt struct {
 
 func (x *Receipt) Reset() {
 	*x = Receipt{}
-	mi := &file_remora_v1_memory_service_proto_msgTypes[43]
+	mi := &file_remora_v1_memory_service_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4082,7 +4251,7 @@ func (x *Receipt) String() string {
 func (*Receipt) ProtoMessage() {}
 
 func (x *Receipt) ProtoReflect() protoreflect.Message {
-	mi := &file_remora_v1_memory_service_proto_msgTypes[43]
+	mi := &file_remora_v1_memory_service_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4095,7 +4264,7 @@ func (x *Receipt) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Receipt.ProtoReflect.Descriptor instead.
 func (*Receipt) Descriptor() ([]byte, []int) {
-	return file_remora_v1_memory_service_proto_rawDescGZIP(), []int{43}
+	return file_remora_v1_memory_service_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *Receipt) GetId() string {
@@ -4228,13 +4397,13 @@ func (*Receipt_Search) isReceipt_Request() {}
 // One message of a receipt.
 type ReceiptItem struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Its conversation; empty if it is the system text of the request.
+	// Its conversation; empty if it is the system text of the request, or a fact.
 	ConversationId string `protobuf:"bytes,1,opt,name=conversation_id,json=conversationId,proto3" json:"conversation_id,omitempty"`
 	// The uid of the conversation; 0 if there is none.
 	ConversationUid uint64 `protobuf:"varint,2,opt,name=conversation_uid,json=conversationUid,proto3" json:"conversation_uid,omitempty"`
-	// The message; empty if it is the system text of the request.
+	// The message, or the fact; empty if it is the system text of the request.
 	MessageId string `protobuf:"bytes,3,opt,name=message_id,json=messageId,proto3" json:"message_id,omitempty"`
-	// Its sequence; 0 if it is the system text of the request.
+	// Its sequence; 0 if it is the system text of the request, or a fact.
 	Sequence uint64 `protobuf:"varint,4,opt,name=sequence,proto3" json:"sequence,omitempty"`
 	// The revision that the message had.
 	MessageRevision uint64 `protobuf:"varint,5,opt,name=message_revision,json=messageRevision,proto3" json:"message_revision,omitempty"`
@@ -4256,7 +4425,7 @@ type ReceiptItem struct {
 
 func (x *ReceiptItem) Reset() {
 	*x = ReceiptItem{}
-	mi := &file_remora_v1_memory_service_proto_msgTypes[44]
+	mi := &file_remora_v1_memory_service_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4268,7 +4437,7 @@ func (x *ReceiptItem) String() string {
 func (*ReceiptItem) ProtoMessage() {}
 
 func (x *ReceiptItem) ProtoReflect() protoreflect.Message {
-	mi := &file_remora_v1_memory_service_proto_msgTypes[44]
+	mi := &file_remora_v1_memory_service_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4281,7 +4450,7 @@ func (x *ReceiptItem) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReceiptItem.ProtoReflect.Descriptor instead.
 func (*ReceiptItem) Descriptor() ([]byte, []int) {
-	return file_remora_v1_memory_service_proto_rawDescGZIP(), []int{44}
+	return file_remora_v1_memory_service_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *ReceiptItem) GetConversationId() string {
@@ -4361,16 +4530,16 @@ func (x *ReceiptItem) GetComponents() []*Component {
 	return nil
 }
 
-// One message of a context.
+// One message of a context, or one fact.
 type Item struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The message.
+	// The message. That of a fact is made of it: its `id` is the fact's, its `text` the fact in words.
 	Message *Message `protobuf:"bytes,1,opt,name=message,proto3" json:"message,omitempty"`
-	// Its conversation.
+	// Its conversation; empty for a fact.
 	ConversationId string `protobuf:"bytes,2,opt,name=conversation_id,json=conversationId,proto3" json:"conversation_id,omitempty"`
 	// Which part of the context it belongs to.
 	Section Section `protobuf:"varint,3,opt,name=section,proto3,enum=remora.v1.Section" json:"section,omitempty"`
-	// Its score, if it was recalled.
+	// Its score, if it was recalled, or is a fact that the query found.
 	Score *float64 `protobuf:"fixed64,4,opt,name=score,proto3,oneof" json:"score,omitempty"`
 	// Its cost as rendered.
 	Tokens int32 `protobuf:"varint,5,opt,name=tokens,proto3" json:"tokens,omitempty"`
@@ -4386,7 +4555,7 @@ type Item struct {
 
 func (x *Item) Reset() {
 	*x = Item{}
-	mi := &file_remora_v1_memory_service_proto_msgTypes[45]
+	mi := &file_remora_v1_memory_service_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4398,7 +4567,7 @@ func (x *Item) String() string {
 func (*Item) ProtoMessage() {}
 
 func (x *Item) ProtoReflect() protoreflect.Message {
-	mi := &file_remora_v1_memory_service_proto_msgTypes[45]
+	mi := &file_remora_v1_memory_service_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4411,7 +4580,7 @@ func (x *Item) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Item.ProtoReflect.Descriptor instead.
 func (*Item) Descriptor() ([]byte, []int) {
-	return file_remora_v1_memory_service_proto_rawDescGZIP(), []int{45}
+	return file_remora_v1_memory_service_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *Item) GetMessage() *Message {
@@ -4490,7 +4659,7 @@ type AddFactsRequest struct {
 
 func (x *AddFactsRequest) Reset() {
 	*x = AddFactsRequest{}
-	mi := &file_remora_v1_memory_service_proto_msgTypes[46]
+	mi := &file_remora_v1_memory_service_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4502,7 +4671,7 @@ func (x *AddFactsRequest) String() string {
 func (*AddFactsRequest) ProtoMessage() {}
 
 func (x *AddFactsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_remora_v1_memory_service_proto_msgTypes[46]
+	mi := &file_remora_v1_memory_service_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4515,7 +4684,7 @@ func (x *AddFactsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AddFactsRequest.ProtoReflect.Descriptor instead.
 func (*AddFactsRequest) Descriptor() ([]byte, []int) {
-	return file_remora_v1_memory_service_proto_rawDescGZIP(), []int{46}
+	return file_remora_v1_memory_service_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *AddFactsRequest) GetUserId() string {
@@ -4566,7 +4735,7 @@ type AddFactsResponse struct {
 
 func (x *AddFactsResponse) Reset() {
 	*x = AddFactsResponse{}
-	mi := &file_remora_v1_memory_service_proto_msgTypes[47]
+	mi := &file_remora_v1_memory_service_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4578,7 +4747,7 @@ func (x *AddFactsResponse) String() string {
 func (*AddFactsResponse) ProtoMessage() {}
 
 func (x *AddFactsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_remora_v1_memory_service_proto_msgTypes[47]
+	mi := &file_remora_v1_memory_service_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4591,7 +4760,7 @@ func (x *AddFactsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AddFactsResponse.ProtoReflect.Descriptor instead.
 func (*AddFactsResponse) Descriptor() ([]byte, []int) {
-	return file_remora_v1_memory_service_proto_rawDescGZIP(), []int{47}
+	return file_remora_v1_memory_service_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *AddFactsResponse) GetIds() []string {
@@ -4632,7 +4801,7 @@ type ExtractFactsRequest struct {
 
 func (x *ExtractFactsRequest) Reset() {
 	*x = ExtractFactsRequest{}
-	mi := &file_remora_v1_memory_service_proto_msgTypes[48]
+	mi := &file_remora_v1_memory_service_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4644,7 +4813,7 @@ func (x *ExtractFactsRequest) String() string {
 func (*ExtractFactsRequest) ProtoMessage() {}
 
 func (x *ExtractFactsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_remora_v1_memory_service_proto_msgTypes[48]
+	mi := &file_remora_v1_memory_service_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4657,7 +4826,7 @@ func (x *ExtractFactsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExtractFactsRequest.ProtoReflect.Descriptor instead.
 func (*ExtractFactsRequest) Descriptor() ([]byte, []int) {
-	return file_remora_v1_memory_service_proto_rawDescGZIP(), []int{48}
+	return file_remora_v1_memory_service_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *ExtractFactsRequest) GetUserId() string {
@@ -4744,7 +4913,7 @@ type SaidText struct {
 
 func (x *SaidText) Reset() {
 	*x = SaidText{}
-	mi := &file_remora_v1_memory_service_proto_msgTypes[49]
+	mi := &file_remora_v1_memory_service_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4756,7 +4925,7 @@ func (x *SaidText) String() string {
 func (*SaidText) ProtoMessage() {}
 
 func (x *SaidText) ProtoReflect() protoreflect.Message {
-	mi := &file_remora_v1_memory_service_proto_msgTypes[49]
+	mi := &file_remora_v1_memory_service_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4769,7 +4938,7 @@ func (x *SaidText) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SaidText.ProtoReflect.Descriptor instead.
 func (*SaidText) Descriptor() ([]byte, []int) {
-	return file_remora_v1_memory_service_proto_rawDescGZIP(), []int{49}
+	return file_remora_v1_memory_service_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *SaidText) GetText() string {
@@ -4799,7 +4968,7 @@ type SaidMessages struct {
 
 func (x *SaidMessages) Reset() {
 	*x = SaidMessages{}
-	mi := &file_remora_v1_memory_service_proto_msgTypes[50]
+	mi := &file_remora_v1_memory_service_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4811,7 +4980,7 @@ func (x *SaidMessages) String() string {
 func (*SaidMessages) ProtoMessage() {}
 
 func (x *SaidMessages) ProtoReflect() protoreflect.Message {
-	mi := &file_remora_v1_memory_service_proto_msgTypes[50]
+	mi := &file_remora_v1_memory_service_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4824,7 +4993,7 @@ func (x *SaidMessages) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SaidMessages.ProtoReflect.Descriptor instead.
 func (*SaidMessages) Descriptor() ([]byte, []int) {
-	return file_remora_v1_memory_service_proto_rawDescGZIP(), []int{50}
+	return file_remora_v1_memory_service_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *SaidMessages) GetConversationId() string {
@@ -4861,7 +5030,7 @@ type ExtractFactsResponse struct {
 
 func (x *ExtractFactsResponse) Reset() {
 	*x = ExtractFactsResponse{}
-	mi := &file_remora_v1_memory_service_proto_msgTypes[51]
+	mi := &file_remora_v1_memory_service_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4873,7 +5042,7 @@ func (x *ExtractFactsResponse) String() string {
 func (*ExtractFactsResponse) ProtoMessage() {}
 
 func (x *ExtractFactsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_remora_v1_memory_service_proto_msgTypes[51]
+	mi := &file_remora_v1_memory_service_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4886,7 +5055,7 @@ func (x *ExtractFactsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExtractFactsResponse.ProtoReflect.Descriptor instead.
 func (*ExtractFactsResponse) Descriptor() ([]byte, []int) {
-	return file_remora_v1_memory_service_proto_rawDescGZIP(), []int{51}
+	return file_remora_v1_memory_service_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *ExtractFactsResponse) GetFacts() []*Fact {
@@ -4939,7 +5108,7 @@ type GetFactRequest struct {
 
 func (x *GetFactRequest) Reset() {
 	*x = GetFactRequest{}
-	mi := &file_remora_v1_memory_service_proto_msgTypes[52]
+	mi := &file_remora_v1_memory_service_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4951,7 +5120,7 @@ func (x *GetFactRequest) String() string {
 func (*GetFactRequest) ProtoMessage() {}
 
 func (x *GetFactRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_remora_v1_memory_service_proto_msgTypes[52]
+	mi := &file_remora_v1_memory_service_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4964,7 +5133,7 @@ func (x *GetFactRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetFactRequest.ProtoReflect.Descriptor instead.
 func (*GetFactRequest) Descriptor() ([]byte, []int) {
-	return file_remora_v1_memory_service_proto_rawDescGZIP(), []int{52}
+	return file_remora_v1_memory_service_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *GetFactRequest) GetUserId() string {
@@ -5001,7 +5170,7 @@ type GetFactResponse struct {
 
 func (x *GetFactResponse) Reset() {
 	*x = GetFactResponse{}
-	mi := &file_remora_v1_memory_service_proto_msgTypes[53]
+	mi := &file_remora_v1_memory_service_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5013,7 +5182,7 @@ func (x *GetFactResponse) String() string {
 func (*GetFactResponse) ProtoMessage() {}
 
 func (x *GetFactResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_remora_v1_memory_service_proto_msgTypes[53]
+	mi := &file_remora_v1_memory_service_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5026,7 +5195,7 @@ func (x *GetFactResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetFactResponse.ProtoReflect.Descriptor instead.
 func (*GetFactResponse) Descriptor() ([]byte, []int) {
-	return file_remora_v1_memory_service_proto_rawDescGZIP(), []int{53}
+	return file_remora_v1_memory_service_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *GetFactResponse) GetFact() *Fact {
@@ -5066,7 +5235,7 @@ type ListFactsRequest struct {
 
 func (x *ListFactsRequest) Reset() {
 	*x = ListFactsRequest{}
-	mi := &file_remora_v1_memory_service_proto_msgTypes[54]
+	mi := &file_remora_v1_memory_service_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5078,7 +5247,7 @@ func (x *ListFactsRequest) String() string {
 func (*ListFactsRequest) ProtoMessage() {}
 
 func (x *ListFactsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_remora_v1_memory_service_proto_msgTypes[54]
+	mi := &file_remora_v1_memory_service_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5091,7 +5260,7 @@ func (x *ListFactsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListFactsRequest.ProtoReflect.Descriptor instead.
 func (*ListFactsRequest) Descriptor() ([]byte, []int) {
-	return file_remora_v1_memory_service_proto_rawDescGZIP(), []int{54}
+	return file_remora_v1_memory_service_proto_rawDescGZIP(), []int{56}
 }
 
 func (x *ListFactsRequest) GetUserId() string {
@@ -5158,7 +5327,7 @@ type ListFactsResponse struct {
 
 func (x *ListFactsResponse) Reset() {
 	*x = ListFactsResponse{}
-	mi := &file_remora_v1_memory_service_proto_msgTypes[55]
+	mi := &file_remora_v1_memory_service_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5170,7 +5339,7 @@ func (x *ListFactsResponse) String() string {
 func (*ListFactsResponse) ProtoMessage() {}
 
 func (x *ListFactsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_remora_v1_memory_service_proto_msgTypes[55]
+	mi := &file_remora_v1_memory_service_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5183,7 +5352,7 @@ func (x *ListFactsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListFactsResponse.ProtoReflect.Descriptor instead.
 func (*ListFactsResponse) Descriptor() ([]byte, []int) {
-	return file_remora_v1_memory_service_proto_rawDescGZIP(), []int{55}
+	return file_remora_v1_memory_service_proto_rawDescGZIP(), []int{57}
 }
 
 func (x *ListFactsResponse) GetFacts() []*Fact {
@@ -5228,7 +5397,7 @@ type SearchFactsRequest struct {
 
 func (x *SearchFactsRequest) Reset() {
 	*x = SearchFactsRequest{}
-	mi := &file_remora_v1_memory_service_proto_msgTypes[56]
+	mi := &file_remora_v1_memory_service_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5240,7 +5409,7 @@ func (x *SearchFactsRequest) String() string {
 func (*SearchFactsRequest) ProtoMessage() {}
 
 func (x *SearchFactsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_remora_v1_memory_service_proto_msgTypes[56]
+	mi := &file_remora_v1_memory_service_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5253,7 +5422,7 @@ func (x *SearchFactsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SearchFactsRequest.ProtoReflect.Descriptor instead.
 func (*SearchFactsRequest) Descriptor() ([]byte, []int) {
-	return file_remora_v1_memory_service_proto_rawDescGZIP(), []int{56}
+	return file_remora_v1_memory_service_proto_rawDescGZIP(), []int{58}
 }
 
 func (x *SearchFactsRequest) GetUserId() string {
@@ -5315,7 +5484,7 @@ type SearchFactsResponse struct {
 
 func (x *SearchFactsResponse) Reset() {
 	*x = SearchFactsResponse{}
-	mi := &file_remora_v1_memory_service_proto_msgTypes[57]
+	mi := &file_remora_v1_memory_service_proto_msgTypes[59]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5327,7 +5496,7 @@ func (x *SearchFactsResponse) String() string {
 func (*SearchFactsResponse) ProtoMessage() {}
 
 func (x *SearchFactsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_remora_v1_memory_service_proto_msgTypes[57]
+	mi := &file_remora_v1_memory_service_proto_msgTypes[59]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5340,7 +5509,7 @@ func (x *SearchFactsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SearchFactsResponse.ProtoReflect.Descriptor instead.
 func (*SearchFactsResponse) Descriptor() ([]byte, []int) {
-	return file_remora_v1_memory_service_proto_rawDescGZIP(), []int{57}
+	return file_remora_v1_memory_service_proto_rawDescGZIP(), []int{59}
 }
 
 func (x *SearchFactsResponse) GetHits() []*FactHit {
@@ -5384,7 +5553,7 @@ type FactHit struct {
 
 func (x *FactHit) Reset() {
 	*x = FactHit{}
-	mi := &file_remora_v1_memory_service_proto_msgTypes[58]
+	mi := &file_remora_v1_memory_service_proto_msgTypes[60]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5396,7 +5565,7 @@ func (x *FactHit) String() string {
 func (*FactHit) ProtoMessage() {}
 
 func (x *FactHit) ProtoReflect() protoreflect.Message {
-	mi := &file_remora_v1_memory_service_proto_msgTypes[58]
+	mi := &file_remora_v1_memory_service_proto_msgTypes[60]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5409,7 +5578,7 @@ func (x *FactHit) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FactHit.ProtoReflect.Descriptor instead.
 func (*FactHit) Descriptor() ([]byte, []int) {
-	return file_remora_v1_memory_service_proto_rawDescGZIP(), []int{58}
+	return file_remora_v1_memory_service_proto_rawDescGZIP(), []int{60}
 }
 
 func (x *FactHit) GetFact() *Fact {
@@ -5445,7 +5614,7 @@ type CorrectFactRequest struct {
 
 func (x *CorrectFactRequest) Reset() {
 	*x = CorrectFactRequest{}
-	mi := &file_remora_v1_memory_service_proto_msgTypes[59]
+	mi := &file_remora_v1_memory_service_proto_msgTypes[61]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5457,7 +5626,7 @@ func (x *CorrectFactRequest) String() string {
 func (*CorrectFactRequest) ProtoMessage() {}
 
 func (x *CorrectFactRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_remora_v1_memory_service_proto_msgTypes[59]
+	mi := &file_remora_v1_memory_service_proto_msgTypes[61]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5470,7 +5639,7 @@ func (x *CorrectFactRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CorrectFactRequest.ProtoReflect.Descriptor instead.
 func (*CorrectFactRequest) Descriptor() ([]byte, []int) {
-	return file_remora_v1_memory_service_proto_rawDescGZIP(), []int{59}
+	return file_remora_v1_memory_service_proto_rawDescGZIP(), []int{61}
 }
 
 func (x *CorrectFactRequest) GetUserId() string {
@@ -5521,7 +5690,7 @@ type CorrectFactResponse struct {
 
 func (x *CorrectFactResponse) Reset() {
 	*x = CorrectFactResponse{}
-	mi := &file_remora_v1_memory_service_proto_msgTypes[60]
+	mi := &file_remora_v1_memory_service_proto_msgTypes[62]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5533,7 +5702,7 @@ func (x *CorrectFactResponse) String() string {
 func (*CorrectFactResponse) ProtoMessage() {}
 
 func (x *CorrectFactResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_remora_v1_memory_service_proto_msgTypes[60]
+	mi := &file_remora_v1_memory_service_proto_msgTypes[62]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5546,7 +5715,7 @@ func (x *CorrectFactResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CorrectFactResponse.ProtoReflect.Descriptor instead.
 func (*CorrectFactResponse) Descriptor() ([]byte, []int) {
-	return file_remora_v1_memory_service_proto_rawDescGZIP(), []int{60}
+	return file_remora_v1_memory_service_proto_rawDescGZIP(), []int{62}
 }
 
 func (x *CorrectFactResponse) GetFactId() string {
@@ -5580,7 +5749,7 @@ type RetractFactsRequest struct {
 
 func (x *RetractFactsRequest) Reset() {
 	*x = RetractFactsRequest{}
-	mi := &file_remora_v1_memory_service_proto_msgTypes[61]
+	mi := &file_remora_v1_memory_service_proto_msgTypes[63]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5592,7 +5761,7 @@ func (x *RetractFactsRequest) String() string {
 func (*RetractFactsRequest) ProtoMessage() {}
 
 func (x *RetractFactsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_remora_v1_memory_service_proto_msgTypes[61]
+	mi := &file_remora_v1_memory_service_proto_msgTypes[63]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5605,7 +5774,7 @@ func (x *RetractFactsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RetractFactsRequest.ProtoReflect.Descriptor instead.
 func (*RetractFactsRequest) Descriptor() ([]byte, []int) {
-	return file_remora_v1_memory_service_proto_rawDescGZIP(), []int{61}
+	return file_remora_v1_memory_service_proto_rawDescGZIP(), []int{63}
 }
 
 func (x *RetractFactsRequest) GetUserId() string {
@@ -5649,7 +5818,7 @@ type RetractFactsResponse struct {
 
 func (x *RetractFactsResponse) Reset() {
 	*x = RetractFactsResponse{}
-	mi := &file_remora_v1_memory_service_proto_msgTypes[62]
+	mi := &file_remora_v1_memory_service_proto_msgTypes[64]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5661,7 +5830,7 @@ func (x *RetractFactsResponse) String() string {
 func (*RetractFactsResponse) ProtoMessage() {}
 
 func (x *RetractFactsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_remora_v1_memory_service_proto_msgTypes[62]
+	mi := &file_remora_v1_memory_service_proto_msgTypes[64]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5674,7 +5843,7 @@ func (x *RetractFactsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RetractFactsResponse.ProtoReflect.Descriptor instead.
 func (*RetractFactsResponse) Descriptor() ([]byte, []int) {
-	return file_remora_v1_memory_service_proto_rawDescGZIP(), []int{62}
+	return file_remora_v1_memory_service_proto_rawDescGZIP(), []int{64}
 }
 
 func (x *RetractFactsResponse) GetRetractedFacts() int64 {
@@ -5714,7 +5883,7 @@ type ForgetFactsRequest struct {
 
 func (x *ForgetFactsRequest) Reset() {
 	*x = ForgetFactsRequest{}
-	mi := &file_remora_v1_memory_service_proto_msgTypes[63]
+	mi := &file_remora_v1_memory_service_proto_msgTypes[65]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5726,7 +5895,7 @@ func (x *ForgetFactsRequest) String() string {
 func (*ForgetFactsRequest) ProtoMessage() {}
 
 func (x *ForgetFactsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_remora_v1_memory_service_proto_msgTypes[63]
+	mi := &file_remora_v1_memory_service_proto_msgTypes[65]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5739,7 +5908,7 @@ func (x *ForgetFactsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ForgetFactsRequest.ProtoReflect.Descriptor instead.
 func (*ForgetFactsRequest) Descriptor() ([]byte, []int) {
-	return file_remora_v1_memory_service_proto_rawDescGZIP(), []int{63}
+	return file_remora_v1_memory_service_proto_rawDescGZIP(), []int{65}
 }
 
 func (x *ForgetFactsRequest) GetUserId() string {
@@ -5831,7 +6000,7 @@ type AllFacts struct {
 
 func (x *AllFacts) Reset() {
 	*x = AllFacts{}
-	mi := &file_remora_v1_memory_service_proto_msgTypes[64]
+	mi := &file_remora_v1_memory_service_proto_msgTypes[66]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5843,7 +6012,7 @@ func (x *AllFacts) String() string {
 func (*AllFacts) ProtoMessage() {}
 
 func (x *AllFacts) ProtoReflect() protoreflect.Message {
-	mi := &file_remora_v1_memory_service_proto_msgTypes[64]
+	mi := &file_remora_v1_memory_service_proto_msgTypes[66]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5856,7 +6025,7 @@ func (x *AllFacts) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AllFacts.ProtoReflect.Descriptor instead.
 func (*AllFacts) Descriptor() ([]byte, []int) {
-	return file_remora_v1_memory_service_proto_rawDescGZIP(), []int{64}
+	return file_remora_v1_memory_service_proto_rawDescGZIP(), []int{66}
 }
 
 // The reply of ForgetFacts.
@@ -5872,7 +6041,7 @@ type ForgetFactsResponse struct {
 
 func (x *ForgetFactsResponse) Reset() {
 	*x = ForgetFactsResponse{}
-	mi := &file_remora_v1_memory_service_proto_msgTypes[65]
+	mi := &file_remora_v1_memory_service_proto_msgTypes[67]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5884,7 +6053,7 @@ func (x *ForgetFactsResponse) String() string {
 func (*ForgetFactsResponse) ProtoMessage() {}
 
 func (x *ForgetFactsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_remora_v1_memory_service_proto_msgTypes[65]
+	mi := &file_remora_v1_memory_service_proto_msgTypes[67]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5897,7 +6066,7 @@ func (x *ForgetFactsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ForgetFactsResponse.ProtoReflect.Descriptor instead.
 func (*ForgetFactsResponse) Descriptor() ([]byte, []int) {
-	return file_remora_v1_memory_service_proto_rawDescGZIP(), []int{65}
+	return file_remora_v1_memory_service_proto_rawDescGZIP(), []int{67}
 }
 
 func (x *ForgetFactsResponse) GetForgottenFacts() int64 {
@@ -5929,7 +6098,7 @@ type SetStaticFactsRequest struct {
 
 func (x *SetStaticFactsRequest) Reset() {
 	*x = SetStaticFactsRequest{}
-	mi := &file_remora_v1_memory_service_proto_msgTypes[66]
+	mi := &file_remora_v1_memory_service_proto_msgTypes[68]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5941,7 +6110,7 @@ func (x *SetStaticFactsRequest) String() string {
 func (*SetStaticFactsRequest) ProtoMessage() {}
 
 func (x *SetStaticFactsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_remora_v1_memory_service_proto_msgTypes[66]
+	mi := &file_remora_v1_memory_service_proto_msgTypes[68]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5954,7 +6123,7 @@ func (x *SetStaticFactsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetStaticFactsRequest.ProtoReflect.Descriptor instead.
 func (*SetStaticFactsRequest) Descriptor() ([]byte, []int) {
-	return file_remora_v1_memory_service_proto_rawDescGZIP(), []int{66}
+	return file_remora_v1_memory_service_proto_rawDescGZIP(), []int{68}
 }
 
 func (x *SetStaticFactsRequest) GetFacts() []*StaticFact {
@@ -5991,7 +6160,7 @@ type SetStaticFactsResponse struct {
 
 func (x *SetStaticFactsResponse) Reset() {
 	*x = SetStaticFactsResponse{}
-	mi := &file_remora_v1_memory_service_proto_msgTypes[67]
+	mi := &file_remora_v1_memory_service_proto_msgTypes[69]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6003,7 +6172,7 @@ func (x *SetStaticFactsResponse) String() string {
 func (*SetStaticFactsResponse) ProtoMessage() {}
 
 func (x *SetStaticFactsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_remora_v1_memory_service_proto_msgTypes[67]
+	mi := &file_remora_v1_memory_service_proto_msgTypes[69]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6016,7 +6185,7 @@ func (x *SetStaticFactsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetStaticFactsResponse.ProtoReflect.Descriptor instead.
 func (*SetStaticFactsResponse) Descriptor() ([]byte, []int) {
-	return file_remora_v1_memory_service_proto_rawDescGZIP(), []int{67}
+	return file_remora_v1_memory_service_proto_rawDescGZIP(), []int{69}
 }
 
 func (x *SetStaticFactsResponse) GetIds() []string {
@@ -6044,7 +6213,7 @@ type GetStaticFactsRequest struct {
 
 func (x *GetStaticFactsRequest) Reset() {
 	*x = GetStaticFactsRequest{}
-	mi := &file_remora_v1_memory_service_proto_msgTypes[68]
+	mi := &file_remora_v1_memory_service_proto_msgTypes[70]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6056,7 +6225,7 @@ func (x *GetStaticFactsRequest) String() string {
 func (*GetStaticFactsRequest) ProtoMessage() {}
 
 func (x *GetStaticFactsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_remora_v1_memory_service_proto_msgTypes[68]
+	mi := &file_remora_v1_memory_service_proto_msgTypes[70]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6069,7 +6238,7 @@ func (x *GetStaticFactsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetStaticFactsRequest.ProtoReflect.Descriptor instead.
 func (*GetStaticFactsRequest) Descriptor() ([]byte, []int) {
-	return file_remora_v1_memory_service_proto_rawDescGZIP(), []int{68}
+	return file_remora_v1_memory_service_proto_rawDescGZIP(), []int{70}
 }
 
 func (x *GetStaticFactsRequest) GetMinRevision() uint64 {
@@ -6094,7 +6263,7 @@ type GetStaticFactsResponse struct {
 
 func (x *GetStaticFactsResponse) Reset() {
 	*x = GetStaticFactsResponse{}
-	mi := &file_remora_v1_memory_service_proto_msgTypes[69]
+	mi := &file_remora_v1_memory_service_proto_msgTypes[71]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6106,7 +6275,7 @@ func (x *GetStaticFactsResponse) String() string {
 func (*GetStaticFactsResponse) ProtoMessage() {}
 
 func (x *GetStaticFactsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_remora_v1_memory_service_proto_msgTypes[69]
+	mi := &file_remora_v1_memory_service_proto_msgTypes[71]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6119,7 +6288,7 @@ func (x *GetStaticFactsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetStaticFactsResponse.ProtoReflect.Descriptor instead.
 func (*GetStaticFactsResponse) Descriptor() ([]byte, []int) {
-	return file_remora_v1_memory_service_proto_rawDescGZIP(), []int{69}
+	return file_remora_v1_memory_service_proto_rawDescGZIP(), []int{71}
 }
 
 func (x *GetStaticFactsResponse) GetFacts() []*StaticFact {
@@ -6256,7 +6425,7 @@ const file_remora_v1_memory_service_proto_rawDesc = "" +
 	"\apending\x18\x02 \x01(\x03R\apending\x12\x1d\n" +
 	"\n" +
 	"words_only\x18\x03 \x01(\bR\twordsOnly\x12F\n" +
-	"\x11words_only_reason\x18\x04 \x01(\x0e2\x1a.remora.v1.WordsOnlyReasonR\x0fwordsOnlyReason\"\xeb\x05\n" +
+	"\x11words_only_reason\x18\x04 \x01(\x0e2\x1a.remora.v1.WordsOnlyReasonR\x0fwordsOnlyReason\"\xee\x06\n" +
 	"\x16AssembleContextRequest\x12'\n" +
 	"\x0fconversation_id\x18\x01 \x01(\tR\x0econversationId\x12\x17\n" +
 	"\auser_id\x18\x02 \x01(\tR\x06userId\x12\x14\n" +
@@ -6277,8 +6446,21 @@ const file_remora_v1_memory_service_proto_rawDesc = "" +
 	"\x06system\x18\x0e \x01(\tR\x06system\x12#\n" +
 	"\rallow_partial\x18\x0f \x01(\bR\fallowPartial\x12+\n" +
 	"\x11include_unrelated\x18\x10 \x01(\bR\x10includeUnrelated\x12'\n" +
-	"\x0fwithout_receipt\x18\x11 \x01(\bR\x0ewithoutReceiptB\x12\n" +
-	"\x10_recent_messages\"\xcc\x03\n" +
+	"\x0fwithout_receipt\x18\x11 \x01(\bR\x0ewithoutReceipt\x12-\n" +
+	"\x05facts\x18\x12 \x01(\v2\x17.remora.v1.ContextFactsR\x05facts\x12!\n" +
+	"\fstatic_facts\x18\x13 \x01(\bR\vstaticFacts\x12/\n" +
+	"\x06shares\x18\x14 \x03(\v2\x17.remora.v1.SectionShareR\x06sharesB\x12\n" +
+	"\x10_recent_messages\"y\n" +
+	"\fContextFacts\x12\f\n" +
+	"\x01k\x18\x01 \x01(\x05R\x01k\x12!\n" +
+	"\tthreshold\x18\x02 \x01(\x01H\x00R\tthreshold\x88\x01\x01\x12*\n" +
+	"\x05times\x18\x03 \x01(\v2\x14.remora.v1.FactTimesR\x05timesB\f\n" +
+	"\n" +
+	"_threshold\"a\n" +
+	"\fSectionShare\x12,\n" +
+	"\asection\x18\x01 \x01(\x0e2\x12.remora.v1.SectionR\asection\x12\x19\n" +
+	"\x05share\x18\x02 \x01(\x01H\x00R\x05share\x88\x01\x01B\b\n" +
+	"\x06_share\"\xf8\x03\n" +
 	"\x17AssembleContextResponse\x12%\n" +
 	"\x05items\x18\x01 \x03(\v2\x0f.remora.v1.ItemR\x05items\x12\x12\n" +
 	"\x04text\x18\x02 \x01(\tR\x04text\x12\x1f\n" +
@@ -6297,7 +6479,8 @@ const file_remora_v1_memory_service_proto_rawDesc = "" +
 	"unanswered\x12\x1c\n" +
 	"\tunrelated\x18\f \x01(\x05R\tunrelated\x12\x1d\n" +
 	"\n" +
-	"receipt_id\x18\r \x01(\tR\treceiptId\"\xab\x03\n" +
+	"receipt_id\x18\r \x01(\tR\treceiptId\x12*\n" +
+	"\x06memory\x18\x0e \x01(\v2\x12.remora.v1.MessageR\x06memory\"\xab\x03\n" +
 	"\x17ReadConversationRequest\x12'\n" +
 	"\x0fconversation_id\x18\x01 \x01(\tR\x0econversationId\x12\x17\n" +
 	"\auser_id\x18\x02 \x01(\tR\x06userId\x12,\n" +
@@ -6644,13 +6827,15 @@ const file_remora_v1_memory_service_proto_rawDesc = "" +
 	"\x0ePROFILE_HYBRID\x10\x01\x12\x12\n" +
 	"\x0ePROFILE_VECTOR\x10\x02\x12\x13\n" +
 	"\x0fPROFILE_LEXICAL\x10\x03\x12\x17\n" +
-	"\x13PROFILE_HYBRID_LATE\x10\x04*u\n" +
+	"\x13PROFILE_HYBRID_LATE\x10\x04*\xa2\x01\n" +
 	"\aSection\x12\x17\n" +
 	"\x13SECTION_UNSPECIFIED\x10\x00\x12\x12\n" +
 	"\x0eSECTION_RECENT\x10\x01\x12\x14\n" +
 	"\x10SECTION_RECALLED\x10\x02\x12\x12\n" +
 	"\x0eSECTION_SYSTEM\x10\x03\x12\x13\n" +
-	"\x0fSECTION_SUMMARY\x10\x04*l\n" +
+	"\x0fSECTION_SUMMARY\x10\x04\x12\x18\n" +
+	"\x14SECTION_STATIC_FACTS\x10\x05\x12\x11\n" +
+	"\rSECTION_FACTS\x10\x06*l\n" +
 	"\x05Merge\x12\x15\n" +
 	"\x11MERGE_UNSPECIFIED\x10\x00\x12\x10\n" +
 	"\fMERGE_APPEND\x10\x01\x12\x11\n" +
@@ -6705,7 +6890,7 @@ func file_remora_v1_memory_service_proto_rawDescGZIP() []byte {
 }
 
 var file_remora_v1_memory_service_proto_enumTypes = make([]protoimpl.EnumInfo, 5)
-var file_remora_v1_memory_service_proto_msgTypes = make([]protoimpl.MessageInfo, 70)
+var file_remora_v1_memory_service_proto_msgTypes = make([]protoimpl.MessageInfo, 72)
 var file_remora_v1_memory_service_proto_goTypes = []any{
 	(WordsOnlyReason)(0),                // 0: remora.v1.WordsOnlyReason
 	(Profile)(0),                        // 1: remora.v1.Profile
@@ -6723,249 +6908,256 @@ var file_remora_v1_memory_service_proto_goTypes = []any{
 	(*Component)(nil),                   // 13: remora.v1.Component
 	(*IndexState)(nil),                  // 14: remora.v1.IndexState
 	(*AssembleContextRequest)(nil),      // 15: remora.v1.AssembleContextRequest
-	(*AssembleContextResponse)(nil),     // 16: remora.v1.AssembleContextResponse
-	(*ReadConversationRequest)(nil),     // 17: remora.v1.ReadConversationRequest
-	(*ReadConversationResponse)(nil),    // 18: remora.v1.ReadConversationResponse
-	(*ReadMessage)(nil),                 // 19: remora.v1.ReadMessage
-	(*GetWorkingMemoryRequest)(nil),     // 20: remora.v1.GetWorkingMemoryRequest
-	(*GetWorkingMemoryResponse)(nil),    // 21: remora.v1.GetWorkingMemoryResponse
-	(*SetWorkingMemoryRequest)(nil),     // 22: remora.v1.SetWorkingMemoryRequest
-	(*SetWorkingMemoryResponse)(nil),    // 23: remora.v1.SetWorkingMemoryResponse
-	(*EditWorkingMemoryRequest)(nil),    // 24: remora.v1.EditWorkingMemoryRequest
-	(*EditWorkingMemoryResponse)(nil),   // 25: remora.v1.EditWorkingMemoryResponse
-	(*DeleteWorkingMemoryRequest)(nil),  // 26: remora.v1.DeleteWorkingMemoryRequest
-	(*DeleteWorkingMemoryResponse)(nil), // 27: remora.v1.DeleteWorkingMemoryResponse
-	(*AddMemoryItemsRequest)(nil),       // 28: remora.v1.AddMemoryItemsRequest
-	(*AddMemoryItemsResponse)(nil),      // 29: remora.v1.AddMemoryItemsResponse
-	(*SearchMemoryItemsRequest)(nil),    // 30: remora.v1.SearchMemoryItemsRequest
-	(*SearchMemoryItemsResponse)(nil),   // 31: remora.v1.SearchMemoryItemsResponse
-	(*MemoryItemHit)(nil),               // 32: remora.v1.MemoryItemHit
-	(*GetMemoryItemRequest)(nil),        // 33: remora.v1.GetMemoryItemRequest
-	(*GetMemoryItemResponse)(nil),       // 34: remora.v1.GetMemoryItemResponse
-	(*ListMemoryItemsRequest)(nil),      // 35: remora.v1.ListMemoryItemsRequest
-	(*ListMemoryItemsResponse)(nil),     // 36: remora.v1.ListMemoryItemsResponse
-	(*DeleteMemoryItemsRequest)(nil),    // 37: remora.v1.DeleteMemoryItemsRequest
-	(*DeleteMemoryItemsResponse)(nil),   // 38: remora.v1.DeleteMemoryItemsResponse
-	(*GetReceiptRequest)(nil),           // 39: remora.v1.GetReceiptRequest
-	(*GetReceiptResponse)(nil),          // 40: remora.v1.GetReceiptResponse
-	(*ListReceiptsRequest)(nil),         // 41: remora.v1.ListReceiptsRequest
-	(*ListReceiptsResponse)(nil),        // 42: remora.v1.ListReceiptsResponse
-	(*ReplayContextRequest)(nil),        // 43: remora.v1.ReplayContextRequest
-	(*ReplayContextResponse)(nil),       // 44: remora.v1.ReplayContextResponse
-	(*DiffContextsRequest)(nil),         // 45: remora.v1.DiffContextsRequest
-	(*DiffContextsResponse)(nil),        // 46: remora.v1.DiffContextsResponse
-	(*ContextChange)(nil),               // 47: remora.v1.ContextChange
-	(*Receipt)(nil),                     // 48: remora.v1.Receipt
-	(*ReceiptItem)(nil),                 // 49: remora.v1.ReceiptItem
-	(*Item)(nil),                        // 50: remora.v1.Item
-	(*AddFactsRequest)(nil),             // 51: remora.v1.AddFactsRequest
-	(*AddFactsResponse)(nil),            // 52: remora.v1.AddFactsResponse
-	(*ExtractFactsRequest)(nil),         // 53: remora.v1.ExtractFactsRequest
-	(*SaidText)(nil),                    // 54: remora.v1.SaidText
-	(*SaidMessages)(nil),                // 55: remora.v1.SaidMessages
-	(*ExtractFactsResponse)(nil),        // 56: remora.v1.ExtractFactsResponse
-	(*GetFactRequest)(nil),              // 57: remora.v1.GetFactRequest
-	(*GetFactResponse)(nil),             // 58: remora.v1.GetFactResponse
-	(*ListFactsRequest)(nil),            // 59: remora.v1.ListFactsRequest
-	(*ListFactsResponse)(nil),           // 60: remora.v1.ListFactsResponse
-	(*SearchFactsRequest)(nil),          // 61: remora.v1.SearchFactsRequest
-	(*SearchFactsResponse)(nil),         // 62: remora.v1.SearchFactsResponse
-	(*FactHit)(nil),                     // 63: remora.v1.FactHit
-	(*CorrectFactRequest)(nil),          // 64: remora.v1.CorrectFactRequest
-	(*CorrectFactResponse)(nil),         // 65: remora.v1.CorrectFactResponse
-	(*RetractFactsRequest)(nil),         // 66: remora.v1.RetractFactsRequest
-	(*RetractFactsResponse)(nil),        // 67: remora.v1.RetractFactsResponse
-	(*ForgetFactsRequest)(nil),          // 68: remora.v1.ForgetFactsRequest
-	(*AllFacts)(nil),                    // 69: remora.v1.AllFacts
-	(*ForgetFactsResponse)(nil),         // 70: remora.v1.ForgetFactsResponse
-	(*SetStaticFactsRequest)(nil),       // 71: remora.v1.SetStaticFactsRequest
-	(*SetStaticFactsResponse)(nil),      // 72: remora.v1.SetStaticFactsResponse
-	(*GetStaticFactsRequest)(nil),       // 73: remora.v1.GetStaticFactsRequest
-	(*GetStaticFactsResponse)(nil),      // 74: remora.v1.GetStaticFactsResponse
-	(*Embedding)(nil),                   // 75: remora.v1.Embedding
-	(*durationpb.Duration)(nil),         // 76: google.protobuf.Duration
-	(*timestamppb.Timestamp)(nil),       // 77: google.protobuf.Timestamp
-	(*Filter)(nil),                      // 78: remora.v1.Filter
-	(*Message)(nil),                     // 79: remora.v1.Message
-	(*Encoding)(nil),                    // 80: remora.v1.Encoding
-	(*Conversation)(nil),                // 81: remora.v1.Conversation
-	(*WorkingMemoryScope)(nil),          // 82: remora.v1.WorkingMemoryScope
-	(*Origin)(nil),                      // 83: remora.v1.Origin
-	(WorkingMemoryMode)(0),              // 84: remora.v1.WorkingMemoryMode
-	(WorkingMemoryFormat)(0),            // 85: remora.v1.WorkingMemoryFormat
-	(*MemoryItem)(nil),                  // 86: remora.v1.MemoryItem
-	(*MemoryItemFilter)(nil),            // 87: remora.v1.MemoryItemFilter
-	(*MemoryItemIds)(nil),               // 88: remora.v1.MemoryItemIds
-	(*Fact)(nil),                        // 89: remora.v1.Fact
-	(*FactSource)(nil),                  // 90: remora.v1.FactSource
-	(*FactTimes)(nil),                   // 91: remora.v1.FactTimes
-	(*FactIds)(nil),                     // 92: remora.v1.FactIds
-	(*StaticFact)(nil),                  // 93: remora.v1.StaticFact
+	(*ContextFacts)(nil),                // 16: remora.v1.ContextFacts
+	(*SectionShare)(nil),                // 17: remora.v1.SectionShare
+	(*AssembleContextResponse)(nil),     // 18: remora.v1.AssembleContextResponse
+	(*ReadConversationRequest)(nil),     // 19: remora.v1.ReadConversationRequest
+	(*ReadConversationResponse)(nil),    // 20: remora.v1.ReadConversationResponse
+	(*ReadMessage)(nil),                 // 21: remora.v1.ReadMessage
+	(*GetWorkingMemoryRequest)(nil),     // 22: remora.v1.GetWorkingMemoryRequest
+	(*GetWorkingMemoryResponse)(nil),    // 23: remora.v1.GetWorkingMemoryResponse
+	(*SetWorkingMemoryRequest)(nil),     // 24: remora.v1.SetWorkingMemoryRequest
+	(*SetWorkingMemoryResponse)(nil),    // 25: remora.v1.SetWorkingMemoryResponse
+	(*EditWorkingMemoryRequest)(nil),    // 26: remora.v1.EditWorkingMemoryRequest
+	(*EditWorkingMemoryResponse)(nil),   // 27: remora.v1.EditWorkingMemoryResponse
+	(*DeleteWorkingMemoryRequest)(nil),  // 28: remora.v1.DeleteWorkingMemoryRequest
+	(*DeleteWorkingMemoryResponse)(nil), // 29: remora.v1.DeleteWorkingMemoryResponse
+	(*AddMemoryItemsRequest)(nil),       // 30: remora.v1.AddMemoryItemsRequest
+	(*AddMemoryItemsResponse)(nil),      // 31: remora.v1.AddMemoryItemsResponse
+	(*SearchMemoryItemsRequest)(nil),    // 32: remora.v1.SearchMemoryItemsRequest
+	(*SearchMemoryItemsResponse)(nil),   // 33: remora.v1.SearchMemoryItemsResponse
+	(*MemoryItemHit)(nil),               // 34: remora.v1.MemoryItemHit
+	(*GetMemoryItemRequest)(nil),        // 35: remora.v1.GetMemoryItemRequest
+	(*GetMemoryItemResponse)(nil),       // 36: remora.v1.GetMemoryItemResponse
+	(*ListMemoryItemsRequest)(nil),      // 37: remora.v1.ListMemoryItemsRequest
+	(*ListMemoryItemsResponse)(nil),     // 38: remora.v1.ListMemoryItemsResponse
+	(*DeleteMemoryItemsRequest)(nil),    // 39: remora.v1.DeleteMemoryItemsRequest
+	(*DeleteMemoryItemsResponse)(nil),   // 40: remora.v1.DeleteMemoryItemsResponse
+	(*GetReceiptRequest)(nil),           // 41: remora.v1.GetReceiptRequest
+	(*GetReceiptResponse)(nil),          // 42: remora.v1.GetReceiptResponse
+	(*ListReceiptsRequest)(nil),         // 43: remora.v1.ListReceiptsRequest
+	(*ListReceiptsResponse)(nil),        // 44: remora.v1.ListReceiptsResponse
+	(*ReplayContextRequest)(nil),        // 45: remora.v1.ReplayContextRequest
+	(*ReplayContextResponse)(nil),       // 46: remora.v1.ReplayContextResponse
+	(*DiffContextsRequest)(nil),         // 47: remora.v1.DiffContextsRequest
+	(*DiffContextsResponse)(nil),        // 48: remora.v1.DiffContextsResponse
+	(*ContextChange)(nil),               // 49: remora.v1.ContextChange
+	(*Receipt)(nil),                     // 50: remora.v1.Receipt
+	(*ReceiptItem)(nil),                 // 51: remora.v1.ReceiptItem
+	(*Item)(nil),                        // 52: remora.v1.Item
+	(*AddFactsRequest)(nil),             // 53: remora.v1.AddFactsRequest
+	(*AddFactsResponse)(nil),            // 54: remora.v1.AddFactsResponse
+	(*ExtractFactsRequest)(nil),         // 55: remora.v1.ExtractFactsRequest
+	(*SaidText)(nil),                    // 56: remora.v1.SaidText
+	(*SaidMessages)(nil),                // 57: remora.v1.SaidMessages
+	(*ExtractFactsResponse)(nil),        // 58: remora.v1.ExtractFactsResponse
+	(*GetFactRequest)(nil),              // 59: remora.v1.GetFactRequest
+	(*GetFactResponse)(nil),             // 60: remora.v1.GetFactResponse
+	(*ListFactsRequest)(nil),            // 61: remora.v1.ListFactsRequest
+	(*ListFactsResponse)(nil),           // 62: remora.v1.ListFactsResponse
+	(*SearchFactsRequest)(nil),          // 63: remora.v1.SearchFactsRequest
+	(*SearchFactsResponse)(nil),         // 64: remora.v1.SearchFactsResponse
+	(*FactHit)(nil),                     // 65: remora.v1.FactHit
+	(*CorrectFactRequest)(nil),          // 66: remora.v1.CorrectFactRequest
+	(*CorrectFactResponse)(nil),         // 67: remora.v1.CorrectFactResponse
+	(*RetractFactsRequest)(nil),         // 68: remora.v1.RetractFactsRequest
+	(*RetractFactsResponse)(nil),        // 69: remora.v1.RetractFactsResponse
+	(*ForgetFactsRequest)(nil),          // 70: remora.v1.ForgetFactsRequest
+	(*AllFacts)(nil),                    // 71: remora.v1.AllFacts
+	(*ForgetFactsResponse)(nil),         // 72: remora.v1.ForgetFactsResponse
+	(*SetStaticFactsRequest)(nil),       // 73: remora.v1.SetStaticFactsRequest
+	(*SetStaticFactsResponse)(nil),      // 74: remora.v1.SetStaticFactsResponse
+	(*GetStaticFactsRequest)(nil),       // 75: remora.v1.GetStaticFactsRequest
+	(*GetStaticFactsResponse)(nil),      // 76: remora.v1.GetStaticFactsResponse
+	(*Embedding)(nil),                   // 77: remora.v1.Embedding
+	(*durationpb.Duration)(nil),         // 78: google.protobuf.Duration
+	(*timestamppb.Timestamp)(nil),       // 79: google.protobuf.Timestamp
+	(*Filter)(nil),                      // 80: remora.v1.Filter
+	(*Message)(nil),                     // 81: remora.v1.Message
+	(*Encoding)(nil),                    // 82: remora.v1.Encoding
+	(*FactTimes)(nil),                   // 83: remora.v1.FactTimes
+	(*Conversation)(nil),                // 84: remora.v1.Conversation
+	(*WorkingMemoryScope)(nil),          // 85: remora.v1.WorkingMemoryScope
+	(*Origin)(nil),                      // 86: remora.v1.Origin
+	(WorkingMemoryMode)(0),              // 87: remora.v1.WorkingMemoryMode
+	(WorkingMemoryFormat)(0),            // 88: remora.v1.WorkingMemoryFormat
+	(*MemoryItem)(nil),                  // 89: remora.v1.MemoryItem
+	(*MemoryItemFilter)(nil),            // 90: remora.v1.MemoryItemFilter
+	(*MemoryItemIds)(nil),               // 91: remora.v1.MemoryItemIds
+	(*Fact)(nil),                        // 92: remora.v1.Fact
+	(*FactSource)(nil),                  // 93: remora.v1.FactSource
+	(*FactIds)(nil),                     // 94: remora.v1.FactIds
+	(*StaticFact)(nil),                  // 95: remora.v1.StaticFact
 }
 var file_remora_v1_memory_service_proto_depIdxs = []int32{
 	5,   // 0: remora.v1.SearchMessagesRequest.conversation:type_name -> remora.v1.ConversationScope
 	6,   // 1: remora.v1.SearchMessagesRequest.tenant:type_name -> remora.v1.TenantScope
-	75,  // 2: remora.v1.SearchMessagesRequest.embedding:type_name -> remora.v1.Embedding
+	77,  // 2: remora.v1.SearchMessagesRequest.embedding:type_name -> remora.v1.Embedding
 	8,   // 3: remora.v1.SearchMessagesRequest.options:type_name -> remora.v1.SearchOptions
-	76,  // 4: remora.v1.SearchMessagesRequest.index_wait:type_name -> google.protobuf.Duration
+	78,  // 4: remora.v1.SearchMessagesRequest.index_wait:type_name -> google.protobuf.Duration
 	1,   // 5: remora.v1.SearchOptions.profile:type_name -> remora.v1.Profile
 	9,   // 6: remora.v1.SearchOptions.filter:type_name -> remora.v1.MessageFilter
 	10,  // 7: remora.v1.SearchOptions.weights:type_name -> remora.v1.Weights
-	76,  // 8: remora.v1.SearchOptions.recency_half_life:type_name -> google.protobuf.Duration
-	77,  // 9: remora.v1.MessageFilter.sent_after:type_name -> google.protobuf.Timestamp
-	77,  // 10: remora.v1.MessageFilter.sent_before:type_name -> google.protobuf.Timestamp
-	77,  // 11: remora.v1.MessageFilter.received_after:type_name -> google.protobuf.Timestamp
-	77,  // 12: remora.v1.MessageFilter.received_before:type_name -> google.protobuf.Timestamp
-	78,  // 13: remora.v1.MessageFilter.where:type_name -> remora.v1.Filter
+	78,  // 8: remora.v1.SearchOptions.recency_half_life:type_name -> google.protobuf.Duration
+	79,  // 9: remora.v1.MessageFilter.sent_after:type_name -> google.protobuf.Timestamp
+	79,  // 10: remora.v1.MessageFilter.sent_before:type_name -> google.protobuf.Timestamp
+	79,  // 11: remora.v1.MessageFilter.received_after:type_name -> google.protobuf.Timestamp
+	79,  // 12: remora.v1.MessageFilter.received_before:type_name -> google.protobuf.Timestamp
+	80,  // 13: remora.v1.MessageFilter.where:type_name -> remora.v1.Filter
 	12,  // 14: remora.v1.SearchMessagesResponse.hits:type_name -> remora.v1.Hit
 	14,  // 15: remora.v1.SearchMessagesResponse.index:type_name -> remora.v1.IndexState
 	1,   // 16: remora.v1.SearchMessagesResponse.profile:type_name -> remora.v1.Profile
-	79,  // 17: remora.v1.Hit.message:type_name -> remora.v1.Message
+	81,  // 17: remora.v1.Hit.message:type_name -> remora.v1.Message
 	13,  // 18: remora.v1.Hit.components:type_name -> remora.v1.Component
 	0,   // 19: remora.v1.IndexState.words_only_reason:type_name -> remora.v1.WordsOnlyReason
-	80,  // 20: remora.v1.AssembleContextRequest.encoding:type_name -> remora.v1.Encoding
+	82,  // 20: remora.v1.AssembleContextRequest.encoding:type_name -> remora.v1.Encoding
 	8,   // 21: remora.v1.AssembleContextRequest.search:type_name -> remora.v1.SearchOptions
 	3,   // 22: remora.v1.AssembleContextRequest.merge:type_name -> remora.v1.Merge
 	4,   // 23: remora.v1.AssembleContextRequest.rendering:type_name -> remora.v1.Rendering
-	76,  // 24: remora.v1.AssembleContextRequest.index_wait:type_name -> google.protobuf.Duration
-	75,  // 25: remora.v1.AssembleContextRequest.query_embedding:type_name -> remora.v1.Embedding
-	50,  // 26: remora.v1.AssembleContextResponse.items:type_name -> remora.v1.Item
-	14,  // 27: remora.v1.AssembleContextResponse.index:type_name -> remora.v1.IndexState
-	79,  // 28: remora.v1.AssembleContextResponse.earlier:type_name -> remora.v1.Message
-	75,  // 29: remora.v1.ReadConversationRequest.embedding:type_name -> remora.v1.Embedding
-	8,   // 30: remora.v1.ReadConversationRequest.options:type_name -> remora.v1.SearchOptions
-	3,   // 31: remora.v1.ReadConversationRequest.merge:type_name -> remora.v1.Merge
-	76,  // 32: remora.v1.ReadConversationRequest.index_wait:type_name -> google.protobuf.Duration
-	19,  // 33: remora.v1.ReadConversationResponse.messages:type_name -> remora.v1.ReadMessage
-	81,  // 34: remora.v1.ReadConversationResponse.conversation:type_name -> remora.v1.Conversation
-	14,  // 35: remora.v1.ReadConversationResponse.index:type_name -> remora.v1.IndexState
-	79,  // 36: remora.v1.ReadMessage.message:type_name -> remora.v1.Message
-	82,  // 37: remora.v1.GetWorkingMemoryRequest.scope:type_name -> remora.v1.WorkingMemoryScope
-	77,  // 38: remora.v1.GetWorkingMemoryResponse.update_time:type_name -> google.protobuf.Timestamp
-	82,  // 39: remora.v1.SetWorkingMemoryRequest.scope:type_name -> remora.v1.WorkingMemoryScope
-	83,  // 40: remora.v1.SetWorkingMemoryRequest.origin:type_name -> remora.v1.Origin
-	77,  // 41: remora.v1.SetWorkingMemoryResponse.update_time:type_name -> google.protobuf.Timestamp
-	82,  // 42: remora.v1.EditWorkingMemoryRequest.scope:type_name -> remora.v1.WorkingMemoryScope
-	84,  // 43: remora.v1.EditWorkingMemoryRequest.mode:type_name -> remora.v1.WorkingMemoryMode
-	85,  // 44: remora.v1.EditWorkingMemoryRequest.format:type_name -> remora.v1.WorkingMemoryFormat
-	83,  // 45: remora.v1.EditWorkingMemoryRequest.origin:type_name -> remora.v1.Origin
-	77,  // 46: remora.v1.EditWorkingMemoryResponse.update_time:type_name -> google.protobuf.Timestamp
-	82,  // 47: remora.v1.DeleteWorkingMemoryRequest.scope:type_name -> remora.v1.WorkingMemoryScope
-	83,  // 48: remora.v1.DeleteWorkingMemoryRequest.origin:type_name -> remora.v1.Origin
-	86,  // 49: remora.v1.AddMemoryItemsRequest.items:type_name -> remora.v1.MemoryItem
-	83,  // 50: remora.v1.AddMemoryItemsRequest.origin:type_name -> remora.v1.Origin
-	87,  // 51: remora.v1.SearchMemoryItemsRequest.filter:type_name -> remora.v1.MemoryItemFilter
-	32,  // 52: remora.v1.SearchMemoryItemsResponse.hits:type_name -> remora.v1.MemoryItemHit
-	14,  // 53: remora.v1.SearchMemoryItemsResponse.index:type_name -> remora.v1.IndexState
-	86,  // 54: remora.v1.MemoryItemHit.item:type_name -> remora.v1.MemoryItem
-	86,  // 55: remora.v1.GetMemoryItemResponse.item:type_name -> remora.v1.MemoryItem
-	87,  // 56: remora.v1.ListMemoryItemsRequest.filter:type_name -> remora.v1.MemoryItemFilter
-	86,  // 57: remora.v1.ListMemoryItemsResponse.items:type_name -> remora.v1.MemoryItem
-	88,  // 58: remora.v1.DeleteMemoryItemsRequest.ids:type_name -> remora.v1.MemoryItemIds
-	87,  // 59: remora.v1.DeleteMemoryItemsRequest.filter:type_name -> remora.v1.MemoryItemFilter
-	83,  // 60: remora.v1.DeleteMemoryItemsRequest.origin:type_name -> remora.v1.Origin
-	48,  // 61: remora.v1.GetReceiptResponse.receipt:type_name -> remora.v1.Receipt
-	48,  // 62: remora.v1.ListReceiptsResponse.receipts:type_name -> remora.v1.Receipt
-	16,  // 63: remora.v1.ReplayContextResponse.context:type_name -> remora.v1.AssembleContextResponse
-	11,  // 64: remora.v1.ReplayContextResponse.search:type_name -> remora.v1.SearchMessagesResponse
-	49,  // 65: remora.v1.ReplayContextResponse.erased:type_name -> remora.v1.ReceiptItem
-	47,  // 66: remora.v1.DiffContextsResponse.came_in:type_name -> remora.v1.ContextChange
-	47,  // 67: remora.v1.DiffContextsResponse.went_out:type_name -> remora.v1.ContextChange
-	47,  // 68: remora.v1.DiffContextsResponse.changed:type_name -> remora.v1.ContextChange
-	49,  // 69: remora.v1.ContextChange.before:type_name -> remora.v1.ReceiptItem
-	49,  // 70: remora.v1.ContextChange.after:type_name -> remora.v1.ReceiptItem
-	77,  // 71: remora.v1.Receipt.create_time:type_name -> google.protobuf.Timestamp
-	77,  // 72: remora.v1.Receipt.expire_time:type_name -> google.protobuf.Timestamp
-	15,  // 73: remora.v1.Receipt.context:type_name -> remora.v1.AssembleContextRequest
-	7,   // 74: remora.v1.Receipt.search:type_name -> remora.v1.SearchMessagesRequest
-	49,  // 75: remora.v1.Receipt.items:type_name -> remora.v1.ReceiptItem
-	2,   // 76: remora.v1.ReceiptItem.section:type_name -> remora.v1.Section
-	13,  // 77: remora.v1.ReceiptItem.components:type_name -> remora.v1.Component
-	79,  // 78: remora.v1.Item.message:type_name -> remora.v1.Message
-	2,   // 79: remora.v1.Item.section:type_name -> remora.v1.Section
-	89,  // 80: remora.v1.AddFactsRequest.facts:type_name -> remora.v1.Fact
-	90,  // 81: remora.v1.AddFactsRequest.source:type_name -> remora.v1.FactSource
-	83,  // 82: remora.v1.AddFactsRequest.origin:type_name -> remora.v1.Origin
-	54,  // 83: remora.v1.ExtractFactsRequest.text:type_name -> remora.v1.SaidText
-	55,  // 84: remora.v1.ExtractFactsRequest.conversation:type_name -> remora.v1.SaidMessages
-	83,  // 85: remora.v1.ExtractFactsRequest.origin:type_name -> remora.v1.Origin
-	90,  // 86: remora.v1.SaidText.source:type_name -> remora.v1.FactSource
-	89,  // 87: remora.v1.ExtractFactsResponse.facts:type_name -> remora.v1.Fact
-	89,  // 88: remora.v1.GetFactResponse.fact:type_name -> remora.v1.Fact
-	91,  // 89: remora.v1.ListFactsRequest.times:type_name -> remora.v1.FactTimes
-	89,  // 90: remora.v1.ListFactsResponse.facts:type_name -> remora.v1.Fact
-	91,  // 91: remora.v1.SearchFactsRequest.times:type_name -> remora.v1.FactTimes
-	63,  // 92: remora.v1.SearchFactsResponse.hits:type_name -> remora.v1.FactHit
-	14,  // 93: remora.v1.SearchFactsResponse.index:type_name -> remora.v1.IndexState
-	89,  // 94: remora.v1.FactHit.fact:type_name -> remora.v1.Fact
-	89,  // 95: remora.v1.CorrectFactRequest.fact:type_name -> remora.v1.Fact
-	83,  // 96: remora.v1.CorrectFactRequest.origin:type_name -> remora.v1.Origin
-	92,  // 97: remora.v1.RetractFactsRequest.facts:type_name -> remora.v1.FactIds
-	83,  // 98: remora.v1.RetractFactsRequest.origin:type_name -> remora.v1.Origin
-	92,  // 99: remora.v1.ForgetFactsRequest.ids:type_name -> remora.v1.FactIds
-	69,  // 100: remora.v1.ForgetFactsRequest.all:type_name -> remora.v1.AllFacts
-	83,  // 101: remora.v1.ForgetFactsRequest.origin:type_name -> remora.v1.Origin
-	93,  // 102: remora.v1.SetStaticFactsRequest.facts:type_name -> remora.v1.StaticFact
-	83,  // 103: remora.v1.SetStaticFactsRequest.origin:type_name -> remora.v1.Origin
-	93,  // 104: remora.v1.GetStaticFactsResponse.facts:type_name -> remora.v1.StaticFact
-	77,  // 105: remora.v1.GetStaticFactsResponse.update_time:type_name -> google.protobuf.Timestamp
-	7,   // 106: remora.v1.MemoryService.SearchMessages:input_type -> remora.v1.SearchMessagesRequest
-	15,  // 107: remora.v1.MemoryService.AssembleContext:input_type -> remora.v1.AssembleContextRequest
-	17,  // 108: remora.v1.MemoryService.ReadConversation:input_type -> remora.v1.ReadConversationRequest
-	20,  // 109: remora.v1.MemoryService.GetWorkingMemory:input_type -> remora.v1.GetWorkingMemoryRequest
-	22,  // 110: remora.v1.MemoryService.SetWorkingMemory:input_type -> remora.v1.SetWorkingMemoryRequest
-	24,  // 111: remora.v1.MemoryService.EditWorkingMemory:input_type -> remora.v1.EditWorkingMemoryRequest
-	26,  // 112: remora.v1.MemoryService.DeleteWorkingMemory:input_type -> remora.v1.DeleteWorkingMemoryRequest
-	28,  // 113: remora.v1.MemoryService.AddMemoryItems:input_type -> remora.v1.AddMemoryItemsRequest
-	30,  // 114: remora.v1.MemoryService.SearchMemoryItems:input_type -> remora.v1.SearchMemoryItemsRequest
-	33,  // 115: remora.v1.MemoryService.GetMemoryItem:input_type -> remora.v1.GetMemoryItemRequest
-	35,  // 116: remora.v1.MemoryService.ListMemoryItems:input_type -> remora.v1.ListMemoryItemsRequest
-	37,  // 117: remora.v1.MemoryService.DeleteMemoryItems:input_type -> remora.v1.DeleteMemoryItemsRequest
-	39,  // 118: remora.v1.MemoryService.GetReceipt:input_type -> remora.v1.GetReceiptRequest
-	41,  // 119: remora.v1.MemoryService.ListReceipts:input_type -> remora.v1.ListReceiptsRequest
-	43,  // 120: remora.v1.MemoryService.ReplayContext:input_type -> remora.v1.ReplayContextRequest
-	45,  // 121: remora.v1.MemoryService.DiffContexts:input_type -> remora.v1.DiffContextsRequest
-	51,  // 122: remora.v1.MemoryService.AddFacts:input_type -> remora.v1.AddFactsRequest
-	53,  // 123: remora.v1.MemoryService.ExtractFacts:input_type -> remora.v1.ExtractFactsRequest
-	57,  // 124: remora.v1.MemoryService.GetFact:input_type -> remora.v1.GetFactRequest
-	59,  // 125: remora.v1.MemoryService.ListFacts:input_type -> remora.v1.ListFactsRequest
-	61,  // 126: remora.v1.MemoryService.SearchFacts:input_type -> remora.v1.SearchFactsRequest
-	64,  // 127: remora.v1.MemoryService.CorrectFact:input_type -> remora.v1.CorrectFactRequest
-	66,  // 128: remora.v1.MemoryService.RetractFacts:input_type -> remora.v1.RetractFactsRequest
-	68,  // 129: remora.v1.MemoryService.ForgetFacts:input_type -> remora.v1.ForgetFactsRequest
-	71,  // 130: remora.v1.MemoryService.SetStaticFacts:input_type -> remora.v1.SetStaticFactsRequest
-	73,  // 131: remora.v1.MemoryService.GetStaticFacts:input_type -> remora.v1.GetStaticFactsRequest
-	11,  // 132: remora.v1.MemoryService.SearchMessages:output_type -> remora.v1.SearchMessagesResponse
-	16,  // 133: remora.v1.MemoryService.AssembleContext:output_type -> remora.v1.AssembleContextResponse
-	18,  // 134: remora.v1.MemoryService.ReadConversation:output_type -> remora.v1.ReadConversationResponse
-	21,  // 135: remora.v1.MemoryService.GetWorkingMemory:output_type -> remora.v1.GetWorkingMemoryResponse
-	23,  // 136: remora.v1.MemoryService.SetWorkingMemory:output_type -> remora.v1.SetWorkingMemoryResponse
-	25,  // 137: remora.v1.MemoryService.EditWorkingMemory:output_type -> remora.v1.EditWorkingMemoryResponse
-	27,  // 138: remora.v1.MemoryService.DeleteWorkingMemory:output_type -> remora.v1.DeleteWorkingMemoryResponse
-	29,  // 139: remora.v1.MemoryService.AddMemoryItems:output_type -> remora.v1.AddMemoryItemsResponse
-	31,  // 140: remora.v1.MemoryService.SearchMemoryItems:output_type -> remora.v1.SearchMemoryItemsResponse
-	34,  // 141: remora.v1.MemoryService.GetMemoryItem:output_type -> remora.v1.GetMemoryItemResponse
-	36,  // 142: remora.v1.MemoryService.ListMemoryItems:output_type -> remora.v1.ListMemoryItemsResponse
-	38,  // 143: remora.v1.MemoryService.DeleteMemoryItems:output_type -> remora.v1.DeleteMemoryItemsResponse
-	40,  // 144: remora.v1.MemoryService.GetReceipt:output_type -> remora.v1.GetReceiptResponse
-	42,  // 145: remora.v1.MemoryService.ListReceipts:output_type -> remora.v1.ListReceiptsResponse
-	44,  // 146: remora.v1.MemoryService.ReplayContext:output_type -> remora.v1.ReplayContextResponse
-	46,  // 147: remora.v1.MemoryService.DiffContexts:output_type -> remora.v1.DiffContextsResponse
-	52,  // 148: remora.v1.MemoryService.AddFacts:output_type -> remora.v1.AddFactsResponse
-	56,  // 149: remora.v1.MemoryService.ExtractFacts:output_type -> remora.v1.ExtractFactsResponse
-	58,  // 150: remora.v1.MemoryService.GetFact:output_type -> remora.v1.GetFactResponse
-	60,  // 151: remora.v1.MemoryService.ListFacts:output_type -> remora.v1.ListFactsResponse
-	62,  // 152: remora.v1.MemoryService.SearchFacts:output_type -> remora.v1.SearchFactsResponse
-	65,  // 153: remora.v1.MemoryService.CorrectFact:output_type -> remora.v1.CorrectFactResponse
-	67,  // 154: remora.v1.MemoryService.RetractFacts:output_type -> remora.v1.RetractFactsResponse
-	70,  // 155: remora.v1.MemoryService.ForgetFacts:output_type -> remora.v1.ForgetFactsResponse
-	72,  // 156: remora.v1.MemoryService.SetStaticFacts:output_type -> remora.v1.SetStaticFactsResponse
-	74,  // 157: remora.v1.MemoryService.GetStaticFacts:output_type -> remora.v1.GetStaticFactsResponse
-	132, // [132:158] is the sub-list for method output_type
-	106, // [106:132] is the sub-list for method input_type
-	106, // [106:106] is the sub-list for extension type_name
-	106, // [106:106] is the sub-list for extension extendee
-	0,   // [0:106] is the sub-list for field type_name
+	78,  // 24: remora.v1.AssembleContextRequest.index_wait:type_name -> google.protobuf.Duration
+	77,  // 25: remora.v1.AssembleContextRequest.query_embedding:type_name -> remora.v1.Embedding
+	16,  // 26: remora.v1.AssembleContextRequest.facts:type_name -> remora.v1.ContextFacts
+	17,  // 27: remora.v1.AssembleContextRequest.shares:type_name -> remora.v1.SectionShare
+	83,  // 28: remora.v1.ContextFacts.times:type_name -> remora.v1.FactTimes
+	2,   // 29: remora.v1.SectionShare.section:type_name -> remora.v1.Section
+	52,  // 30: remora.v1.AssembleContextResponse.items:type_name -> remora.v1.Item
+	14,  // 31: remora.v1.AssembleContextResponse.index:type_name -> remora.v1.IndexState
+	81,  // 32: remora.v1.AssembleContextResponse.earlier:type_name -> remora.v1.Message
+	81,  // 33: remora.v1.AssembleContextResponse.memory:type_name -> remora.v1.Message
+	77,  // 34: remora.v1.ReadConversationRequest.embedding:type_name -> remora.v1.Embedding
+	8,   // 35: remora.v1.ReadConversationRequest.options:type_name -> remora.v1.SearchOptions
+	3,   // 36: remora.v1.ReadConversationRequest.merge:type_name -> remora.v1.Merge
+	78,  // 37: remora.v1.ReadConversationRequest.index_wait:type_name -> google.protobuf.Duration
+	21,  // 38: remora.v1.ReadConversationResponse.messages:type_name -> remora.v1.ReadMessage
+	84,  // 39: remora.v1.ReadConversationResponse.conversation:type_name -> remora.v1.Conversation
+	14,  // 40: remora.v1.ReadConversationResponse.index:type_name -> remora.v1.IndexState
+	81,  // 41: remora.v1.ReadMessage.message:type_name -> remora.v1.Message
+	85,  // 42: remora.v1.GetWorkingMemoryRequest.scope:type_name -> remora.v1.WorkingMemoryScope
+	79,  // 43: remora.v1.GetWorkingMemoryResponse.update_time:type_name -> google.protobuf.Timestamp
+	85,  // 44: remora.v1.SetWorkingMemoryRequest.scope:type_name -> remora.v1.WorkingMemoryScope
+	86,  // 45: remora.v1.SetWorkingMemoryRequest.origin:type_name -> remora.v1.Origin
+	79,  // 46: remora.v1.SetWorkingMemoryResponse.update_time:type_name -> google.protobuf.Timestamp
+	85,  // 47: remora.v1.EditWorkingMemoryRequest.scope:type_name -> remora.v1.WorkingMemoryScope
+	87,  // 48: remora.v1.EditWorkingMemoryRequest.mode:type_name -> remora.v1.WorkingMemoryMode
+	88,  // 49: remora.v1.EditWorkingMemoryRequest.format:type_name -> remora.v1.WorkingMemoryFormat
+	86,  // 50: remora.v1.EditWorkingMemoryRequest.origin:type_name -> remora.v1.Origin
+	79,  // 51: remora.v1.EditWorkingMemoryResponse.update_time:type_name -> google.protobuf.Timestamp
+	85,  // 52: remora.v1.DeleteWorkingMemoryRequest.scope:type_name -> remora.v1.WorkingMemoryScope
+	86,  // 53: remora.v1.DeleteWorkingMemoryRequest.origin:type_name -> remora.v1.Origin
+	89,  // 54: remora.v1.AddMemoryItemsRequest.items:type_name -> remora.v1.MemoryItem
+	86,  // 55: remora.v1.AddMemoryItemsRequest.origin:type_name -> remora.v1.Origin
+	90,  // 56: remora.v1.SearchMemoryItemsRequest.filter:type_name -> remora.v1.MemoryItemFilter
+	34,  // 57: remora.v1.SearchMemoryItemsResponse.hits:type_name -> remora.v1.MemoryItemHit
+	14,  // 58: remora.v1.SearchMemoryItemsResponse.index:type_name -> remora.v1.IndexState
+	89,  // 59: remora.v1.MemoryItemHit.item:type_name -> remora.v1.MemoryItem
+	89,  // 60: remora.v1.GetMemoryItemResponse.item:type_name -> remora.v1.MemoryItem
+	90,  // 61: remora.v1.ListMemoryItemsRequest.filter:type_name -> remora.v1.MemoryItemFilter
+	89,  // 62: remora.v1.ListMemoryItemsResponse.items:type_name -> remora.v1.MemoryItem
+	91,  // 63: remora.v1.DeleteMemoryItemsRequest.ids:type_name -> remora.v1.MemoryItemIds
+	90,  // 64: remora.v1.DeleteMemoryItemsRequest.filter:type_name -> remora.v1.MemoryItemFilter
+	86,  // 65: remora.v1.DeleteMemoryItemsRequest.origin:type_name -> remora.v1.Origin
+	50,  // 66: remora.v1.GetReceiptResponse.receipt:type_name -> remora.v1.Receipt
+	50,  // 67: remora.v1.ListReceiptsResponse.receipts:type_name -> remora.v1.Receipt
+	18,  // 68: remora.v1.ReplayContextResponse.context:type_name -> remora.v1.AssembleContextResponse
+	11,  // 69: remora.v1.ReplayContextResponse.search:type_name -> remora.v1.SearchMessagesResponse
+	51,  // 70: remora.v1.ReplayContextResponse.erased:type_name -> remora.v1.ReceiptItem
+	49,  // 71: remora.v1.DiffContextsResponse.came_in:type_name -> remora.v1.ContextChange
+	49,  // 72: remora.v1.DiffContextsResponse.went_out:type_name -> remora.v1.ContextChange
+	49,  // 73: remora.v1.DiffContextsResponse.changed:type_name -> remora.v1.ContextChange
+	51,  // 74: remora.v1.ContextChange.before:type_name -> remora.v1.ReceiptItem
+	51,  // 75: remora.v1.ContextChange.after:type_name -> remora.v1.ReceiptItem
+	79,  // 76: remora.v1.Receipt.create_time:type_name -> google.protobuf.Timestamp
+	79,  // 77: remora.v1.Receipt.expire_time:type_name -> google.protobuf.Timestamp
+	15,  // 78: remora.v1.Receipt.context:type_name -> remora.v1.AssembleContextRequest
+	7,   // 79: remora.v1.Receipt.search:type_name -> remora.v1.SearchMessagesRequest
+	51,  // 80: remora.v1.Receipt.items:type_name -> remora.v1.ReceiptItem
+	2,   // 81: remora.v1.ReceiptItem.section:type_name -> remora.v1.Section
+	13,  // 82: remora.v1.ReceiptItem.components:type_name -> remora.v1.Component
+	81,  // 83: remora.v1.Item.message:type_name -> remora.v1.Message
+	2,   // 84: remora.v1.Item.section:type_name -> remora.v1.Section
+	92,  // 85: remora.v1.AddFactsRequest.facts:type_name -> remora.v1.Fact
+	93,  // 86: remora.v1.AddFactsRequest.source:type_name -> remora.v1.FactSource
+	86,  // 87: remora.v1.AddFactsRequest.origin:type_name -> remora.v1.Origin
+	56,  // 88: remora.v1.ExtractFactsRequest.text:type_name -> remora.v1.SaidText
+	57,  // 89: remora.v1.ExtractFactsRequest.conversation:type_name -> remora.v1.SaidMessages
+	86,  // 90: remora.v1.ExtractFactsRequest.origin:type_name -> remora.v1.Origin
+	93,  // 91: remora.v1.SaidText.source:type_name -> remora.v1.FactSource
+	92,  // 92: remora.v1.ExtractFactsResponse.facts:type_name -> remora.v1.Fact
+	92,  // 93: remora.v1.GetFactResponse.fact:type_name -> remora.v1.Fact
+	83,  // 94: remora.v1.ListFactsRequest.times:type_name -> remora.v1.FactTimes
+	92,  // 95: remora.v1.ListFactsResponse.facts:type_name -> remora.v1.Fact
+	83,  // 96: remora.v1.SearchFactsRequest.times:type_name -> remora.v1.FactTimes
+	65,  // 97: remora.v1.SearchFactsResponse.hits:type_name -> remora.v1.FactHit
+	14,  // 98: remora.v1.SearchFactsResponse.index:type_name -> remora.v1.IndexState
+	92,  // 99: remora.v1.FactHit.fact:type_name -> remora.v1.Fact
+	92,  // 100: remora.v1.CorrectFactRequest.fact:type_name -> remora.v1.Fact
+	86,  // 101: remora.v1.CorrectFactRequest.origin:type_name -> remora.v1.Origin
+	94,  // 102: remora.v1.RetractFactsRequest.facts:type_name -> remora.v1.FactIds
+	86,  // 103: remora.v1.RetractFactsRequest.origin:type_name -> remora.v1.Origin
+	94,  // 104: remora.v1.ForgetFactsRequest.ids:type_name -> remora.v1.FactIds
+	71,  // 105: remora.v1.ForgetFactsRequest.all:type_name -> remora.v1.AllFacts
+	86,  // 106: remora.v1.ForgetFactsRequest.origin:type_name -> remora.v1.Origin
+	95,  // 107: remora.v1.SetStaticFactsRequest.facts:type_name -> remora.v1.StaticFact
+	86,  // 108: remora.v1.SetStaticFactsRequest.origin:type_name -> remora.v1.Origin
+	95,  // 109: remora.v1.GetStaticFactsResponse.facts:type_name -> remora.v1.StaticFact
+	79,  // 110: remora.v1.GetStaticFactsResponse.update_time:type_name -> google.protobuf.Timestamp
+	7,   // 111: remora.v1.MemoryService.SearchMessages:input_type -> remora.v1.SearchMessagesRequest
+	15,  // 112: remora.v1.MemoryService.AssembleContext:input_type -> remora.v1.AssembleContextRequest
+	19,  // 113: remora.v1.MemoryService.ReadConversation:input_type -> remora.v1.ReadConversationRequest
+	22,  // 114: remora.v1.MemoryService.GetWorkingMemory:input_type -> remora.v1.GetWorkingMemoryRequest
+	24,  // 115: remora.v1.MemoryService.SetWorkingMemory:input_type -> remora.v1.SetWorkingMemoryRequest
+	26,  // 116: remora.v1.MemoryService.EditWorkingMemory:input_type -> remora.v1.EditWorkingMemoryRequest
+	28,  // 117: remora.v1.MemoryService.DeleteWorkingMemory:input_type -> remora.v1.DeleteWorkingMemoryRequest
+	30,  // 118: remora.v1.MemoryService.AddMemoryItems:input_type -> remora.v1.AddMemoryItemsRequest
+	32,  // 119: remora.v1.MemoryService.SearchMemoryItems:input_type -> remora.v1.SearchMemoryItemsRequest
+	35,  // 120: remora.v1.MemoryService.GetMemoryItem:input_type -> remora.v1.GetMemoryItemRequest
+	37,  // 121: remora.v1.MemoryService.ListMemoryItems:input_type -> remora.v1.ListMemoryItemsRequest
+	39,  // 122: remora.v1.MemoryService.DeleteMemoryItems:input_type -> remora.v1.DeleteMemoryItemsRequest
+	41,  // 123: remora.v1.MemoryService.GetReceipt:input_type -> remora.v1.GetReceiptRequest
+	43,  // 124: remora.v1.MemoryService.ListReceipts:input_type -> remora.v1.ListReceiptsRequest
+	45,  // 125: remora.v1.MemoryService.ReplayContext:input_type -> remora.v1.ReplayContextRequest
+	47,  // 126: remora.v1.MemoryService.DiffContexts:input_type -> remora.v1.DiffContextsRequest
+	53,  // 127: remora.v1.MemoryService.AddFacts:input_type -> remora.v1.AddFactsRequest
+	55,  // 128: remora.v1.MemoryService.ExtractFacts:input_type -> remora.v1.ExtractFactsRequest
+	59,  // 129: remora.v1.MemoryService.GetFact:input_type -> remora.v1.GetFactRequest
+	61,  // 130: remora.v1.MemoryService.ListFacts:input_type -> remora.v1.ListFactsRequest
+	63,  // 131: remora.v1.MemoryService.SearchFacts:input_type -> remora.v1.SearchFactsRequest
+	66,  // 132: remora.v1.MemoryService.CorrectFact:input_type -> remora.v1.CorrectFactRequest
+	68,  // 133: remora.v1.MemoryService.RetractFacts:input_type -> remora.v1.RetractFactsRequest
+	70,  // 134: remora.v1.MemoryService.ForgetFacts:input_type -> remora.v1.ForgetFactsRequest
+	73,  // 135: remora.v1.MemoryService.SetStaticFacts:input_type -> remora.v1.SetStaticFactsRequest
+	75,  // 136: remora.v1.MemoryService.GetStaticFacts:input_type -> remora.v1.GetStaticFactsRequest
+	11,  // 137: remora.v1.MemoryService.SearchMessages:output_type -> remora.v1.SearchMessagesResponse
+	18,  // 138: remora.v1.MemoryService.AssembleContext:output_type -> remora.v1.AssembleContextResponse
+	20,  // 139: remora.v1.MemoryService.ReadConversation:output_type -> remora.v1.ReadConversationResponse
+	23,  // 140: remora.v1.MemoryService.GetWorkingMemory:output_type -> remora.v1.GetWorkingMemoryResponse
+	25,  // 141: remora.v1.MemoryService.SetWorkingMemory:output_type -> remora.v1.SetWorkingMemoryResponse
+	27,  // 142: remora.v1.MemoryService.EditWorkingMemory:output_type -> remora.v1.EditWorkingMemoryResponse
+	29,  // 143: remora.v1.MemoryService.DeleteWorkingMemory:output_type -> remora.v1.DeleteWorkingMemoryResponse
+	31,  // 144: remora.v1.MemoryService.AddMemoryItems:output_type -> remora.v1.AddMemoryItemsResponse
+	33,  // 145: remora.v1.MemoryService.SearchMemoryItems:output_type -> remora.v1.SearchMemoryItemsResponse
+	36,  // 146: remora.v1.MemoryService.GetMemoryItem:output_type -> remora.v1.GetMemoryItemResponse
+	38,  // 147: remora.v1.MemoryService.ListMemoryItems:output_type -> remora.v1.ListMemoryItemsResponse
+	40,  // 148: remora.v1.MemoryService.DeleteMemoryItems:output_type -> remora.v1.DeleteMemoryItemsResponse
+	42,  // 149: remora.v1.MemoryService.GetReceipt:output_type -> remora.v1.GetReceiptResponse
+	44,  // 150: remora.v1.MemoryService.ListReceipts:output_type -> remora.v1.ListReceiptsResponse
+	46,  // 151: remora.v1.MemoryService.ReplayContext:output_type -> remora.v1.ReplayContextResponse
+	48,  // 152: remora.v1.MemoryService.DiffContexts:output_type -> remora.v1.DiffContextsResponse
+	54,  // 153: remora.v1.MemoryService.AddFacts:output_type -> remora.v1.AddFactsResponse
+	58,  // 154: remora.v1.MemoryService.ExtractFacts:output_type -> remora.v1.ExtractFactsResponse
+	60,  // 155: remora.v1.MemoryService.GetFact:output_type -> remora.v1.GetFactResponse
+	62,  // 156: remora.v1.MemoryService.ListFacts:output_type -> remora.v1.ListFactsResponse
+	64,  // 157: remora.v1.MemoryService.SearchFacts:output_type -> remora.v1.SearchFactsResponse
+	67,  // 158: remora.v1.MemoryService.CorrectFact:output_type -> remora.v1.CorrectFactResponse
+	69,  // 159: remora.v1.MemoryService.RetractFacts:output_type -> remora.v1.RetractFactsResponse
+	72,  // 160: remora.v1.MemoryService.ForgetFacts:output_type -> remora.v1.ForgetFactsResponse
+	74,  // 161: remora.v1.MemoryService.SetStaticFacts:output_type -> remora.v1.SetStaticFactsResponse
+	76,  // 162: remora.v1.MemoryService.GetStaticFacts:output_type -> remora.v1.GetStaticFactsResponse
+	137, // [137:163] is the sub-list for method output_type
+	111, // [111:137] is the sub-list for method input_type
+	111, // [111:111] is the sub-list for extension type_name
+	111, // [111:111] is the sub-list for extension extendee
+	0,   // [0:111] is the sub-list for field type_name
 }
 
 func init() { file_remora_v1_memory_service_proto_init() }
@@ -6991,32 +7183,34 @@ func file_remora_v1_memory_service_proto_init() {
 	file_remora_v1_memory_service_proto_msgTypes[3].OneofWrappers = []any{}
 	file_remora_v1_memory_service_proto_msgTypes[5].OneofWrappers = []any{}
 	file_remora_v1_memory_service_proto_msgTypes[10].OneofWrappers = []any{}
-	file_remora_v1_memory_service_proto_msgTypes[12].OneofWrappers = []any{
+	file_remora_v1_memory_service_proto_msgTypes[11].OneofWrappers = []any{}
+	file_remora_v1_memory_service_proto_msgTypes[12].OneofWrappers = []any{}
+	file_remora_v1_memory_service_proto_msgTypes[14].OneofWrappers = []any{
 		(*ReadConversationRequest_Text)(nil),
 		(*ReadConversationRequest_Embedding)(nil),
 	}
-	file_remora_v1_memory_service_proto_msgTypes[14].OneofWrappers = []any{}
-	file_remora_v1_memory_service_proto_msgTypes[25].OneofWrappers = []any{}
-	file_remora_v1_memory_service_proto_msgTypes[32].OneofWrappers = []any{
+	file_remora_v1_memory_service_proto_msgTypes[16].OneofWrappers = []any{}
+	file_remora_v1_memory_service_proto_msgTypes[27].OneofWrappers = []any{}
+	file_remora_v1_memory_service_proto_msgTypes[34].OneofWrappers = []any{
 		(*DeleteMemoryItemsRequest_Ids)(nil),
 		(*DeleteMemoryItemsRequest_Filter)(nil),
 	}
-	file_remora_v1_memory_service_proto_msgTypes[39].OneofWrappers = []any{
+	file_remora_v1_memory_service_proto_msgTypes[41].OneofWrappers = []any{
 		(*ReplayContextResponse_Context)(nil),
 		(*ReplayContextResponse_Search)(nil),
 	}
-	file_remora_v1_memory_service_proto_msgTypes[43].OneofWrappers = []any{
+	file_remora_v1_memory_service_proto_msgTypes[45].OneofWrappers = []any{
 		(*Receipt_Context)(nil),
 		(*Receipt_Search)(nil),
 	}
-	file_remora_v1_memory_service_proto_msgTypes[44].OneofWrappers = []any{}
-	file_remora_v1_memory_service_proto_msgTypes[45].OneofWrappers = []any{}
-	file_remora_v1_memory_service_proto_msgTypes[48].OneofWrappers = []any{
+	file_remora_v1_memory_service_proto_msgTypes[46].OneofWrappers = []any{}
+	file_remora_v1_memory_service_proto_msgTypes[47].OneofWrappers = []any{}
+	file_remora_v1_memory_service_proto_msgTypes[50].OneofWrappers = []any{
 		(*ExtractFactsRequest_Text)(nil),
 		(*ExtractFactsRequest_Conversation)(nil),
 	}
-	file_remora_v1_memory_service_proto_msgTypes[56].OneofWrappers = []any{}
-	file_remora_v1_memory_service_proto_msgTypes[63].OneofWrappers = []any{
+	file_remora_v1_memory_service_proto_msgTypes[58].OneofWrappers = []any{}
+	file_remora_v1_memory_service_proto_msgTypes[65].OneofWrappers = []any{
 		(*ForgetFactsRequest_Ids)(nil),
 		(*ForgetFactsRequest_ConversationId)(nil),
 		(*ForgetFactsRequest_All)(nil),
@@ -7027,7 +7221,7 @@ func file_remora_v1_memory_service_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_remora_v1_memory_service_proto_rawDesc), len(file_remora_v1_memory_service_proto_rawDesc)),
 			NumEnums:      5,
-			NumMessages:   70,
+			NumMessages:   72,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

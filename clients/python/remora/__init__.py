@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from remora._sync.working_memory import WorkingMemory
     from remora.blocks import MemoryContent, UnsupportedByBlockError
     from remora.chat_format import ChatMessage, ToolCall
-    from remora.context import Context, Item
+    from remora.context import Context, FactOptions, Item
     from remora.conversations import ConversationFields, ConversationRecord
     from remora.edits import Append, Edit, Keep, Remove, RemoveAll, Replace
     from remora.embeddings import Embedding
@@ -128,6 +128,7 @@ __all__ = [
     "ExtractiveMemory",
     "Fact",
     "FactHit",
+    "FactOptions",
     "FactSearchResult",
     "FactSource",
     "Facts",
@@ -228,7 +229,7 @@ _NAMES = {
     "_sync.working_memory": ("WorkingMemory",),
     "blocks": ("MemoryContent", "UnsupportedByBlockError"),
     "chat_format": ("ChatMessage", "ToolCall"),
-    "context": ("Context", "Item"),
+    "context": ("Context", "FactOptions", "Item"),
     "conversations": ("ConversationFields", "ConversationRecord"),
     "edits": ("Append", "Edit", "Keep", "Remove", "RemoveAll", "Replace"),
     "embeddings": ("Embedding",),

@@ -3,15 +3,19 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import groupby
-from typing import Any, ClassVar, Literal, Self, TypeAlias
+from typing import Annotated, Any, ClassVar, Literal, Self, TypeAlias, TypedDict
 
 from remora import formats
+from remora._bounds import Between, Time
 from remora._views import Decoders, View, unchanged, view
+from remora.facts import fact_times
 from remora.messages import Message
 from remora.search import IndexState
 from remora.v1 import memory_service_pb2
 
-Section: TypeAlias = Literal["system", "summary", "recalled", "recent"]
+Section: TypeAlias = Literal["system", "static_facts", "facts", "summary", "recalled", "recent"]
+SharedSection: TypeAlias = Literal["static_facts", "facts", "summary", "recalled", "recent"]
+"""A section that has a share of the budget."""
 Merge: TypeAlias = Literal["earlier", "append", "prepend", "interleave"]
 """How recalled messages are joined with recent ones: in one message before them that marks them as earlier and has them
 in the order of time; or as messages of their own, best first, after recent ones, before them, or between them.
@@ -31,27 +35,68 @@ RENDERINGS: Mapping[Rendering | None, memory_service_pb2.Rendering.ValueType] = 
     "messages": memory_service_pb2.RENDERING_MESSAGES,
     "transcript": memory_service_pb2.RENDERING_TRANSCRIPT,
 }
+FACT_SECTIONS = ("static_facts", "facts")
 PREVIEW = 60
 """How many characters of a message `print(context)` shows."""
-SECTIONS: Mapping[int, Section] = {
+SECTIONS: Mapping[memory_service_pb2.Section.ValueType, Section] = {
     memory_service_pb2.SECTION_SYSTEM: "system",
+    memory_service_pb2.SECTION_STATIC_FACTS: "static_facts",
+    memory_service_pb2.SECTION_FACTS: "facts",
     memory_service_pb2.SECTION_SUMMARY: "summary",
     memory_service_pb2.SECTION_RECALLED: "recalled",
     memory_service_pb2.SECTION_RECENT: "recent",
 }
+_NUMBERS = {name: number for number, name in SECTIONS.items()}
+
+
+class FactOptions(TypedDict, total=False):
+    """Which facts go into a context; the server chooses what is left out.
+
+    Attributes:
+        k: How many at most, 1 to 1,000. Default 10.
+        threshold: Only facts with at least this score, from 0 to 1.
+        valid_at: Those that held at this time. Default: now.
+        recorded_at: As they were recorded at this time. Default: now.
+        at_any_time: Also those that no longer hold.
+    """
+
+    k: Annotated[int, Between(1, 1000)]
+    threshold: Annotated[float, Between(0, 1)]
+    valid_at: Time
+    recorded_at: Time
+    at_any_time: bool
+
+
+def facts_to_proto(facts: bool | FactOptions) -> memory_service_pb2.ContextFacts | None:
+    """Which facts, on the wire; None: none."""
+    if facts is False:
+        return None
+    options = FactOptions() if facts is True else facts
+    times = fact_times(
+        options.get("valid_at"), options.get("recorded_at"), at_any_time=options.get("at_any_time", False)
+    )
+    return memory_service_pb2.ContextFacts(k=options.get("k", 0), threshold=options.get("threshold"), times=times)
+
+
+def shares_to_proto(shares: Mapping[SharedSection, float] | None) -> list[memory_service_pb2.SectionShare]:
+    """Shares on the wire, in their order."""
+    return [
+        memory_service_pb2.SectionShare(section=_NUMBERS[section], share=share)
+        for section, share in (shares or {}).items()
+    ]
 
 
 @view
 @dataclass(frozen=True)
 class Item(View):
-    """One message of a context.
+    """One message of a context, or one fact.
 
     Attributes:
-        message: The message.
-        conversation_id: Its conversation.
-        section: Whether it is the system text, the summary of what has left the window, was found by the query, or is
-            one of the newest messages.
-        score: Its score, if it was recalled.
+        message: The message. That of a fact is made of it: its `id` is the fact's, its `text` the fact in words.
+        conversation_id: Its conversation; empty for a fact.
+        section: Whether it is the system text, a fact that holds for all or one of the user's, the summary of what has
+            left the window, was found by the query, or is one of the newest messages.
+        score: Its score, if the query found it.
         tokens: Its cost as rendered.
         reason: Why it was chosen, for people.
         uncounted: What it holds that is not counted, for people, such as `audio`.
@@ -87,13 +132,14 @@ class Context:
 
     Attributes:
         items: In the order in which a model should see them.
+        memory: The facts as one message, which takes their place; None if there are none.
         earlier: The recalled items as one message, which takes their place; None if nothing was recalled, or for
             another `merge`.
         text: The context as one text; empty unless rendered as a transcript.
         max_tokens: The budget.
         tokens_used: The cost: the items' tokens and the overhead.
         overhead_tokens: Tokens that belong to no single item.
-        left_out: How many candidate messages did not fit into the budget, or into a reply of 3 MiB.
+        left_out: How many candidate messages and facts did not fit into the budget, or into a reply of 3 MiB.
         unanswered: How many of the newest messages are out because they are half of a tool call, which no model
             accepts.
         unrelated: How many messages the search found that are out because they do not speak to the query.
@@ -118,6 +164,7 @@ class Context:
     revision: int
     index: IndexState
     receipt_id: str = ""
+    memory: Message | None = None
 
     @property
     def messages(self) -> list[Any]:
@@ -147,13 +194,17 @@ class Context:
 
     def _sent(self) -> Iterator[Message]:
         """The messages that a model is sent."""
-        earlier = self.earlier
-        for item in self.items:
-            if item.section != "recalled" or self.earlier is None:
-                yield item.message
-            elif earlier is not None:
-                yield earlier
-                earlier = None
+        for message, items in groupby(self.items, key=self._in_place_of):
+            if message is None:
+                yield from (item.message for item in items)
+            else:
+                yield message
+
+    def _in_place_of(self, item: Item) -> Message | None:
+        """The message that takes the place of an item; None if it stands by itself."""
+        if item.section in FACT_SECTIONS:
+            return self.memory
+        return self.earlier if item.section == "recalled" else None
 
     def __str__(self) -> str:
         return "\n".join(_lines(self))
@@ -176,6 +227,7 @@ class Context:
             revision=response.revision,
             index=IndexState.from_proto(response.index),
             receipt_id=response.receipt_id,
+            memory=Message.from_proto(response.memory) if response.HasField("memory") else None,
         )
 
 
@@ -184,8 +236,8 @@ def _lines(context: Context) -> Iterator[str]:
     how = "exact" if context.exact else "not exact"
     yield f"context: {context.tokens_used:,} of {context.max_tokens:,} tokens, {how}"
     for section, items in groupby(context.items, key=lambda item: item.section):
-        quoted = section == "recalled" and context.earlier is not None
-        yield f"{section}{', in one message of the role user' if quoted else ''}:"
+        quoted = context.memory if section in FACT_SECTIONS else context.earlier if section == "recalled" else None
+        yield f"{section.replace('_', ' ')}{', in one message of the role user' if quoted else ''}:"
         yield from map(_item_line, items)
     yield f"{context.overhead_tokens:7,}  around the messages"
     yield from _remarks(context)
@@ -196,7 +248,8 @@ def _item_line(item: Item) -> str:
     when = f"{message.sent_time or message.create_time:%Y-%m-%d} " if item.section == "recalled" else ""
     calls = [f"[calls {call.name}]" for call in message.tool_calls]
     said = " ".join([message.text, *calls]).split()
-    line = _shortened(f"{when}{message.name or message.role}: {' '.join(said)}")
+    speaker = "" if item.section in FACT_SECTIONS else f"{message.name or message.role}: "
+    line = _shortened(f"{when}{speaker}{' '.join(said)}")
     score = "" if item.score is None else f", score {item.score:.3f}"
     partial = ", truncated" if item.partial else ""
     return f"{item.tokens:7,}  {line:{PREVIEW}}  {item.reason}{score}{partial}"

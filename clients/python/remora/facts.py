@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Annotated, ClassVar, Self
 
 from remora._arguments import checked_fields
-from remora._bounds import Between, Name, OptionalId, Size, Time
+from remora._bounds import Between, Finite, Name, OptionalId, Size, Time
 from remora._times import optional_time, to_timestamp
 from remora._views import Decoders, View, unchanged, view
 from remora.v1 import fact_pb2, memory_service_pb2
@@ -51,7 +51,7 @@ class Fact(View):
         predicate: What it says of the subject.
         object: The rest of what it says.
         text: The fact in words: a search goes by it, and a context shows it. Empty: subject, predicate and object.
-        confidence: How sure it is, up to 1. One that is said again is surer.
+        confidence: How sure it is, above 0 to 1. One that is said again is surer.
         exclusive: Whether only one object holds at a time of this subject and predicate: another one ends this one.
         valid_from: From when on it holds; None in a write: since it was said.
         valid_to: From when on it no longer holds; None: it still does.
@@ -89,7 +89,7 @@ class Fact(View):
         object: Annotated[str, Name(4096)],  # noqa: A002 - the field's name
         *,
         text: Annotated[str, Size(8192)] = "",
-        confidence: Annotated[float, Between(0, 1)] = 1.0,
+        confidence: Annotated[float, Finite(above=0), Between(0, 1)] = 1.0,
         exclusive: bool = False,
         valid_from: Time | None = None,
         valid_to: Time | None = None,

@@ -1,4 +1,4 @@
-"""Assembling a context: the system text, recalled and recent messages of a conversation under an exact token budget."""
+"""Assembling a context: the system text, facts, recalled and recent messages under an exact token budget."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from remora_server.domain.budgets import Candidate, Selection, candidates
 from remora_server.domain.calls import Read
 from remora_server.domain.context import Context, ContextRequest, Merge, Rendering, Section
+from remora_server.domain.context_facts import FactFinder, KnownFacts
 from remora_server.domain.context_items import ANSWER, QUESTION, Origins
 from remora_server.domain.context_messages import SYSTEM_ROLES, ContextMessage, MessageReader, Place, Unit
 from remora_server.domain.context_sources import (
@@ -24,6 +25,8 @@ from remora_server.domain.context_sources import (
 )
 from remora_server.domain.costs import Counting
 from remora_server.domain.errors import ContextTooLarge
+from remora_server.domain.filling import Filler, Ranked, Run, fill_sections
+from remora_server.domain.memory_list import ELEMENTS
 from remora_server.domain.newest import NewestTurns
 from remora_server.domain.pinning import Pinned, Pinning
 from remora_server.domain.relevance import speaking
@@ -42,10 +45,11 @@ QUERY_CHARACTERS = 8_192
 class ContextAssembler:
     """Chooses messages under a budget and renders them.
 
-    The system text and the newest turn are pinned. Then comes the summary of what has left the window, if it fits, then
-    the turns before the newest one, in an unbroken run, within half of the budget; all of it where nothing is recalled.
-    Then recalled messages, by score, in all the room that is left, and what they answer or what answers them. What room
-    remains goes to further turns of the run.
+    The system text and the newest turn are pinned. Then come facts, within a quarter of the budget each for those of
+    the tenant and of the user, then the summary of what has left the window, if it fits, then the turns before the
+    newest one, in an unbroken run, within half of the budget; all of it where nothing is recalled. Then recalled
+    messages, by score, in all the room that is left, and what they answer or what answers them. What room remains goes
+    to further facts and turns. A request may set another order and other shares (`domain.filling`).
 
     Candidates are the turns of the newest messages, up to `recent_messages` or until they would fill the budget by
     themselves, and the hits of the search that speak to the query; hits with the rest of their tool calls, and none
@@ -61,6 +65,7 @@ class ContextAssembler:
         reader: MessageReader,
         *,
         windows: SummarySource,
+        facts: FactFinder,
     ) -> None:
         self._conversations = conversations
         self._messages = messages
@@ -68,6 +73,7 @@ class ContextAssembler:
         self._tokens = tokens
         self._reader = reader
         self._windows = windows
+        self._facts = facts
 
     def assemble(self, read: Read, request: ContextRequest) -> Context:
         """Assemble. Raises ConversationNotFound, BudgetTooSmall, ContextTooLarge, and what the search raises."""
@@ -80,6 +86,7 @@ class ContextAssembler:
             user_id=user_id,
             summary=self._summary(read, request) if user_id == conversation.draft.user_id else None,
             messages=UserMessages(self._messages, self._reader, read, user_id),
+            facts=KnownFacts(read, request, self._facts, self._reader, user_id),
             searcher=self._searcher,
             reader=self._reader,
             tokens=self._tokens,
@@ -106,45 +113,60 @@ class _Assembly(Struct, frozen=True):
     user_id: str
     summary: Summary | None
     messages: UserMessages
+    facts: KnownFacts
     searcher: Searcher
     reader: MessageReader
     tokens: TokenCounter
     renderer: Renderer
 
     def assemble(self, revision: int) -> Context:
-        limit = self.renderer.limit(self.request.max_tokens)
         recent, runs = NewestTurns(self.request, self.messages, self.renderer).read()
         pinning = Pinning(self.request, self.renderer, self.reader, self.tokens)
         pinned = pinning.fitting(Pinned(self._system(), recent.pinned))
         selection = pinning.selection(pinned)
-        summaries = candidates(self.renderer, Section.SUMMARY, self._summarized())
-        selection.take_all(summaries)
-        waiting = selection.take_run(runs, limit // 2 if self.request.search else limit)
-        found = self._recall(recent, selection)
-        hits = candidates(self.renderer, Section.RECALLED, [(unit,) for unit in found.units])
-        sides = self._other_sides(found, selection.take_all(hits))
-        others = candidates(self.renderer, Section.RECALLED, [((message,),) for message, _ in sides])
-        selection.take_all(others)
-        selection.take_run(waiting, limit)
-        rendered = self._rendered(selection, pinned, found)
-        origins = Origins(self.request, pinned, found, {message.place: why for message, why in sides}, self.summary)
+        text, source = self._query(recent)
+        static = self.facts.static()
+        known = self.facts.found(text, len(static))
+        recall = _Recall(self, text, source)
+        fillers: dict[Section, Filler] = {
+            Section.STATIC_FACTS: Ranked(lambda: self._single(Section.STATIC_FACTS, static)),
+            Section.FACTS: Ranked(lambda: self._single(Section.FACTS, [fact.message for fact in known])),
+            Section.SUMMARY: Ranked(lambda: self._single(Section.SUMMARY, self._summarized())),
+            Section.RECENT: Run(runs),
+            Section.RECALLED: recall,
+        }
+        fill_sections(self.request, selection, fillers)
+        rendered = self._rendered(selection, pinned, recall.found)
+        origins = Origins(
+            self.request,
+            pinned,
+            recall.found,
+            recall.sides,
+            self.summary,
+            {fact.message.place: (rank, fact.score) for rank, fact in enumerate(known, 1)},
+        )
         items = origins.items(rendered, selection, self.renderer)
-        considered = {place for candidate in (*summaries, *runs, *hits, *others) for place in candidate.places}
+        considered = {place for filler in fillers.values() for each in filler.considered for place in each.places}
         return Context(
             items=items,
             text=rendered.text,
+            memory=rendered.memory,
             earlier=rendered.earlier,
             tokens_used=rendered.tokens_used,
             overhead_tokens=rendered.overhead,
             left_out=len(considered - selection.places),
             unanswered=len(recent.unanswered),
-            unrelated=found.unrelated,
+            unrelated=recall.found.unrelated,
             exact=self.request.encoding.exact and not any(item.uncounted for item in items),
             revision=revision,
-            index=found.index,
+            index=recall.found.index,
             user_id=self.user_id,
-            uids={**found.uids, self.request.conversation_id: self.conversation_uid},
+            uids={**recall.found.uids, self.request.conversation_id: self.conversation_uid},
         )
+
+    def _single(self, section: Section, messages: Sequence[ContextMessage]) -> list[Candidate]:
+        """Messages as candidates, each by itself."""
+        return candidates(self.renderer, section, [((message,),) for message in messages])
 
     def _system(self) -> ContextMessage | None:
         """The system text: the one given, or else the newest in the conversation."""
@@ -153,22 +175,18 @@ class _Assembly(Struct, frozen=True):
             return self.messages.newest_of(self.request.conversation_id, *SYSTEM_ROLES)
         return self.reader.system(text, self.tokens.count(O200K_BASE, [text])[0])
 
-    def _summarized(self) -> list[list[Unit]]:
+    def _summarized(self) -> list[ContextMessage]:
         """What stands for the messages that have left the window."""
         if self.summary is None:
             return []
         text = summary_text(self.summary.text)
         tokens, revision = self.tokens.count(O200K_BASE, [text])[0], self.summary.revision
-        made = self.reader.summary(self.request.conversation_id, self.user_id, text, tokens, revision=revision)
-        return [[(made,)]]
+        return [self.reader.summary(self.request.conversation_id, self.user_id, text, tokens, revision=revision)]
 
-    def _recall(self, recent: Recent, selection: Selection) -> Recalled:
-        """What the query brings back beside the messages that are in."""
-        if self.request.search is None:
-            return Recalled()
+    def recall(self, text: str, source: ContextMessage | None, selection: Selection) -> Recalled:
+        """What a text, which `source` says, or the request's vector brings back beside the messages that are in."""
         vector = self.request.vector
-        text, source = self._query(recent) if vector is None else ("", None)
-        if vector is None and not text:
+        if self.request.search is None or (vector is None and not text):
             return Recalled()
         known = {sequence for conversation_id, sequence in selection.places if conversation_id and sequence}
         known |= {source.sequence} if source else set()
@@ -191,13 +209,17 @@ class _Assembly(Struct, frozen=True):
         return InConversation(self.request.conversation_id, self.user_id)
 
     def _query(self, recent: Recent) -> tuple[str, ContextMessage | None]:
-        """The text to search for, and the message that it is of, where it is one's."""
-        if self.request.query:
+        """The text to search for, and the message that it is of, where it is one's; empty where nothing is looked for,
+        or a vector is.
+        """
+        if self.request.search is None and self.request.facts is None:
+            return "", None
+        if self.request.query or self.request.vector is not None:
             return self.request.query, None
         said = recent.said or self.messages.newest_said(self.request.conversation_id)
         return ("", None) if said is None else (said.text[:QUERY_CHARACTERS], said)
 
-    def _other_sides(self, found: Recalled, taken: Sequence[Candidate]) -> list[tuple[ContextMessage, str]]:
+    def other_sides(self, found: Recalled, taken: Sequence[Candidate]) -> list[tuple[ContextMessage, str]]:
         """What recalled messages answer, or what answers them, and which it is; nothing where a filter was given, which
         these need not pass, and in VoltAgent's orders.
         """
@@ -220,9 +242,43 @@ class _Assembly(Struct, frozen=True):
             hits = sorted(selection.units(Section.RECALLED), key=lambda unit: ranks.get(unit[0].place, len(ranks)))
             recent = sorted(selection.units(Section.RECENT), key=lambda unit: unit[0].sequence)
             summary = next((unit[0] for unit in selection.units(Section.SUMMARY)), None)
-            rendered = self.renderer.render(Chosen(pinned.system, hits, recent, summary))
+            facts = {section: [unit[0] for unit in selection.units(section)] for section in ELEMENTS}
+            rendered = self.renderer.render(Chosen(pinned.system, hits, recent, summary, facts))
             if rendered.tokens_used <= self.request.max_tokens or not selection.drop_last():
                 break
         if not selection.fits_reply:
             raise ContextTooLarge(REPLY_BYTES)
         return rendered
+
+
+class _Recall:
+    """Recalled messages, which are looked for when the section is filled for the first time, and what they answer or
+    what answers them.
+    """
+
+    def __init__(self, assembly: _Assembly, text: str, source: ContextMessage | None) -> None:
+        """`text` is what to look for, `source` the message that says it."""
+        self._assembly = assembly
+        self._text = text
+        self._source = source
+        self._hits: list[Candidate] | None = None
+        self._others: list[Candidate] = []
+        self.found = Recalled()
+        self.sides: dict[Place, str] = {}
+        """Why messages are in that the query did not find."""
+
+    @property
+    def considered(self) -> Sequence[Candidate]:
+        return [*(self._hits or ()), *self._others]
+
+    def fill(self, selection: Selection, limit: int) -> None:
+        if self._hits is None:
+            self.found = self._assembly.recall(self._text, self._source, selection)
+            self._hits = self._candidates([(unit,) for unit in self.found.units])
+        sides = self._assembly.other_sides(self.found, selection.take_all(self._hits, limit))
+        self.sides.update({message.place: why for message, why in sides})
+        self._others += self._candidates([((message,),) for message, _ in sides])
+        selection.take_all(self._others, limit)
+
+    def _candidates(self, groups: Sequence[Sequence[Unit]]) -> list[Candidate]:
+        return candidates(self._assembly.renderer, Section.RECALLED, groups)

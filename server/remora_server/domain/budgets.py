@@ -69,6 +69,11 @@ class Selection:
         self._pinned = 0
 
     @property
+    def limit(self) -> int:
+        """What nothing but what is pinned goes beyond."""
+        return self._limit
+
+    @property
     def spent(self) -> int:
         """The measure of the whole."""
         return self._spent
@@ -106,18 +111,18 @@ class Selection:
         self._add(candidate)
         self._pinned = len(self._chosen)
 
-    def take(self, candidate: Candidate) -> bool:
-        """Take a candidate if none of its messages is in and it fits."""
-        if self.has(candidate) or not self.fits(candidate, self._limit):
+    def take(self, candidate: Candidate, limit: int) -> bool:
+        """Take a candidate if none of its messages is in and it fits within a limit."""
+        if self.has(candidate) or not self.fits(candidate, limit):
             return False
         self._add(candidate)
         return True
 
-    def take_all(self, ordered: Iterable[Candidate]) -> list[Candidate]:
-        """Take each that fits, in order, and return those. What does not fit now will not fit later: more candidates
-        never cost less.
+    def take_all(self, ordered: Iterable[Candidate], limit: int) -> list[Candidate]:
+        """Take each that fits within a limit, in order, and return those. What does not fit now will not fit later:
+        more candidates never cost less.
         """
-        return [candidate for candidate in ordered if self.take(candidate)]
+        return [candidate for candidate in ordered if self.take(candidate, limit)]
 
     def take_run(self, ordered: Iterable[Candidate], limit: int) -> list[Candidate]:
         """Take from the front until one does not fit within a limit; return the rest. What of one was recalled goes

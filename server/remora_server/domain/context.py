@@ -9,6 +9,7 @@ from typing import TypeVar
 
 from msgspec import Struct, field
 
+from remora_server.domain.facts import FactTimes
 from remora_server.domain.search import IndexState, QueryVector, SearchOptions
 from remora_server.domain.tokens import O200K_BASE, TokenEncoding
 
@@ -19,6 +20,8 @@ class Section(Enum):
     """A part of a context."""
 
     SYSTEM = "system"
+    STATIC_FACTS = "static_facts"
+    FACTS = "facts"
     SUMMARY = "summary"
     RECALLED = "recalled"
     RECENT = "recent"
@@ -55,6 +58,21 @@ class Rendering(Enum):
     TRANSCRIPT = "transcript"
 
 
+class ContextFacts(Struct, frozen=True):
+    """Which facts go in: `k` at most, those that answer the query best; `threshold` bounds their scores."""
+
+    k: int = 10
+    threshold: float | None = None
+    times: FactTimes = FactTimes()
+
+
+class SectionShare(Struct, frozen=True):
+    """The part of the budget that a section may take at first; None: all of it."""
+
+    section: Section
+    share: float | None = None
+
+
 class ContextRequest(Struct, frozen=True):
     """What to assemble.
 
@@ -62,7 +80,8 @@ class ContextRequest(Struct, frozen=True):
     where that is empty, the text of the newest `user` message, which is then not recalled itself. `recent_messages`
     None stands for as many as fit, `search` None for no recall; `index_wait` is in seconds. `model` is the one whose
     rule for images holds. An empty `system` is the conversation's own. With `allow_partial`, texts of the newest turn
-    are truncated where it does not fit; with `include_unrelated`, recall has no floor (`domain.relevance`).
+    are truncated where it does not fit; with `include_unrelated`, recall has no floor (`domain.relevance`). `facts`
+    None stands for none; `shares` are of different sections, which get their room in this order (`domain.filling`).
     """
 
     conversation_id: str
@@ -81,12 +100,16 @@ class ContextRequest(Struct, frozen=True):
     index_wait: float = 0.0
     allow_partial: bool = False
     include_unrelated: bool = False
+    facts: ContextFacts | None = None
+    static_facts: bool = False
+    shares: tuple[SectionShare, ...] = ()
 
 
 class Item(Struct, frozen=True):
-    """One message of a context: `encoded` is the message in wire form, `tokens` what it costs as rendered.
+    """One message of a context, or one fact: `encoded` is the message in wire form, `tokens` what it costs as rendered.
 
-    `uncounted` is what it holds that is not counted. `partial` says that its text is truncated.
+    `uncounted` is what it holds that is not counted. `partial` says that its text is truncated. `fact_id` is that of a
+    fact of the user.
     """
 
     encoded: bytes
@@ -98,13 +121,15 @@ class Item(Struct, frozen=True):
     reason: str
     uncounted: tuple[str, ...] = ()
     partial: bool = False
+    fact_id: str = ""
 
 
 class Context(Struct, frozen=True):
     """A context, its items in the order of reading.
 
     `tokens_used` is the items' tokens and the overhead; `left_out` counts candidates; `index` is None where nothing was
-    searched. `earlier` is the text that quotes the recalled messages, empty where they stand by themselves.
+    searched. `earlier` is the text that quotes the recalled messages, empty where they stand by themselves; `memory` is
+    the text of a message that lists the facts.
     `unanswered` counts the newest messages that are half of a tool call, `unrelated` the hits that do not speak to the
     query. `user_id` is whose messages they are, `uids` are those of the conversations that they are from.
     """
@@ -118,6 +143,7 @@ class Context(Struct, frozen=True):
     revision: int
     index: IndexState | None
     earlier: str = ""
+    memory: str = ""
     unanswered: int = 0
     unrelated: int = 0
     user_id: str = ""

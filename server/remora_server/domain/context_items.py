@@ -18,17 +18,21 @@ QUESTION = "the question before an answer that the query found"
 ANSWER = "the answer to a question that the query found"
 NEWEST = "one of the newest messages"
 SUMMARY, UNNAMED = "the summary of the messages that have left the window, by {}", "a model without a name"
+STATIC, FOUND_FACT, NEWEST_FACT = "holds for all", "number {} of the facts that the query found", "recorded of late"
 GIVEN_SYSTEM, STORED_SYSTEM = "the system text of the request", "the newest system message"
 
 
 class Origins(Struct, frozen=True):
-    """Where the items of a context come from. `sides` are messages that belong to a hit, and why."""
+    """Where the items of a context come from. `sides` are messages that belong to a hit, and why; `facts` the rank
+    (from 1) and score of each fact of the user, whose score is None where there was no query.
+    """
 
     request: ContextRequest
     pinned: Pinned
     found: Recalled
     sides: dict[Place, str] = field(default_factory=dict)
     summary: Summary | None = None
+    facts: dict[Place, tuple[int, float | None]] = field(default_factory=dict)
 
     def items(self, rendered: Rendered, selection: Selection, renderer: Renderer) -> tuple[Item, ...]:
         """The items in the order of reading."""
@@ -41,6 +45,8 @@ class Origins(Struct, frozen=True):
         rank, score = None, None
         if section is Section.RECALLED:
             rank, score = self.found.found.get(message.place, (None, None))
+        if section is Section.FACTS:
+            rank, score = self.facts[message.place]
         return Item(
             encoded=message.encoded,
             conversation_id=message.conversation_id,
@@ -51,6 +57,7 @@ class Origins(Struct, frozen=True):
             reason=self._reason(message, section, rank),
             uncounted=renderer.uncounted(section, message),
             partial=message.place in self.pinned.partial,
+            fact_id=message.id if section is Section.FACTS else "",
         )
 
     def _reason(self, message: ContextMessage, section: Section, rank: int | None) -> str:
@@ -60,4 +67,9 @@ class Origins(Struct, frozen=True):
             return SUMMARY.format(self.summary.model or UNNAMED)
         if section is Section.RECENT:
             return NEWEST
+        if section is Section.STATIC_FACTS:
+            return STATIC
+        if section is Section.FACTS:
+            has_query = self.facts[message.place][1] is not None
+            return FOUND_FACT.format(rank) if has_query else NEWEST_FACT
         return self.sides.get(message.place, WITH_TOOLS) if rank is None else FOUND.format(rank)

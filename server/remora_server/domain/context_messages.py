@@ -9,6 +9,7 @@ from typing import Protocol, TypeAlias
 from msgspec import Struct
 
 from remora_server.domain.costs import ToolCall
+from remora_server.domain.facts import StaticFact
 from remora_server.domain.images import Image
 from remora_server.domain.tool_pairs import pair_tools, uses_among
 
@@ -76,6 +77,12 @@ class MessageReader(Protocol):
         self, conversation_id: str, user_id: str, text: str, token_count: int, *, revision: int
     ) -> ContextMessage:
         """What stands before a window, of so many tokens (in o200k_base), as a message of the user with no sequence."""
+
+    def static_fact(self, fact: StaticFact, sequence: int) -> ContextMessage:
+        """A static fact as a message of the user."""
+
+    def fact(self, encoded: bytes, sequence: int) -> ContextMessage:
+        """A fact in wire form as a message of the user."""
 
     def with_text(self, message: ContextMessage, text: str, token_count: int) -> ContextMessage:
         """The message with another text, of so many tokens, and with nothing else for a model but its tools."""

@@ -12,8 +12,9 @@ from remora_server.domain.calls import Outcome, Read, Write
 from remora_server.domain.context_messages import ContextMessage, MessageReader
 from remora_server.domain.embedded import question, vectors
 from remora_server.domain.fact_patterns import facts_in
-from remora_server.domain.facts import FactDraft, FactQuery, FactSource, FactStore
+from remora_server.domain.facts import FactDraft, FactFilter, FactQuery, FactSource, FactStore, FactTimes, StaticFact
 from remora_server.domain.memory_items import FoundItems
+from remora_server.domain.memory_list import KNOWN
 from remora_server.domain.messages import MessagePage, MessageQuery
 from remora_server.domain.models import PerTenant
 from remora_server.domain.renderings import EARLIER
@@ -72,10 +73,23 @@ class FactMemory:
         return [replace(draft, vector=vector) for draft, vector in zip(drafts, made, strict=True)]
 
     def search(self, read: Read, user_id: str, query: FactQuery) -> FoundItems:
-        """The best facts: by vectors and words, or by words alone where there is no vector of the query."""
+        """The best facts: by vectors and words, or by words alone where there is no vector of the query; by the vector
+        alone that the query has.
+        """
+        if query.vector is not None:
+            found = self._facts.search(read, user_id, query)
+            return FoundItems(found.hits, IndexState(query.model, found.pending, None), found.revision)
         asked = question(self._embedders.of(read.tenant_id), query.text, read.deadline)
         found = self._facts.search(read, user_id, replace(query, model=asked.model, vector=asked.vector))
         return FoundItems(found.hits, IndexState(asked.model, found.pending, asked.words_only), found.revision)
+
+    def newest(self, read: Read, user_id: str, times: FactTimes, limit: int) -> Sequence[bytes]:
+        """The facts that were recorded last, in wire form, the newest first."""
+        return self._facts.list(read, user_id, FactFilter(times=times), None, limit).encoded
+
+    def static(self, read: Read) -> tuple[Sequence[StaticFact], int | None, int]:
+        """The tenant's static facts: see `FactStore`."""
+        return self._facts.static(read)
 
     def keep(self, write: Write, user_id: str, messages: Iterable[ContextMessage]) -> None:
         """Add what messages say of their user. What was added before is not added again."""
@@ -119,7 +133,7 @@ def _said(message: ContextMessage) -> list[FactDraft]:
 
 def _drafts(text: str, source: FactSource | None) -> list[FactDraft]:
     """What a text says in its user's own words, up to so much as one call gives."""
-    if text.startswith((EARLIER, SUMMARY_PREFIX)):
+    if text.startswith((EARLIER, KNOWN, SUMMARY_PREFIX)):
         return []
     return [
         FactDraft(

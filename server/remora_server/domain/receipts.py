@@ -10,14 +10,16 @@ from typing import Protocol
 from msgspec import Struct
 
 from remora_server.domain.calls import Read, Write
+from remora_server.domain.context import Section
 from remora_server.domain.context_messages import ContextMessage
+from remora_server.domain.memory_list import ELEMENTS, memory_text
 from remora_server.domain.quotation import Quotation
-from remora_server.domain.renderings import EARLIER
+from remora_server.domain.renderings import EARLIER, Chosen, transcript
 from remora_server.domain.workflows import PartPosition
 
 OF_SUMMARY = (1 << 63) - 1
 """The sequence under which summaries are kept, which are no messages and have none."""
-_HEAD = ("SYSTEM", "SUMMARY")
+_BEFORE = frozenset({Section.SYSTEM, Section.SUMMARY, *ELEMENTS})
 """What stands before all others."""
 
 
@@ -29,15 +31,30 @@ class TextForm(Enum):
     TRANSCRIPT = 2
 
 
+class Texts(Struct, frozen=True):
+    """The texts of a reply: the whole as one, or those that list its facts and quote its recalled messages."""
+
+    whole: str = ""
+    memory: str = ""
+    earlier: str = ""
+
+    @property
+    def digest(self) -> int:
+        """What a receipt keeps of them; 0 where there are none."""
+        text = f"{self.whole}{self.memory}{self.earlier}"
+        return digest(text.encode()) if text else 0
+
+
 class ReplyItem(Struct, frozen=True):
     """A message of a reply, in wire form. `rest` is what the reply has beside it; `uid` is the conversation's, 0 where
-    the message is of none, but was made from the request.
+    the message is of none, but was made from the request, or (with a `fact_id`) from a fact of the user.
     """
 
     conversation_id: str
     uid: int
     encoded: bytes
     rest: bytes
+    fact_id: str = ""
 
 
 class ReceiptDraft(Struct, frozen=True):
@@ -57,7 +74,7 @@ class ReceiptDraft(Struct, frozen=True):
     reply: bytes
     items: tuple[ReplyItem, ...]
     text_form: TextForm = TextForm.NONE
-    text: str = ""
+    texts: Texts = Texts()
 
     @property
     def size(self) -> int:
@@ -66,7 +83,7 @@ class ReceiptDraft(Struct, frozen=True):
 
 
 class ReceiptItem(Struct, frozen=True):
-    """A message that a receipt names: `digest` is that of its wire form then."""
+    """A message that a receipt names: `digest` is that of its wire form then. A fact has its id, and no `uid`."""
 
     conversation_id: str
     uid: int
@@ -136,15 +153,19 @@ def digest(data: bytes) -> int:
     return int.from_bytes(hashlib.blake2b(data, digest_size=8).digest(), "little")
 
 
-def text_of(form: TextForm, conversation_id: str, messages: Mapping[str, Sequence[ContextMessage]]) -> str:
-    """The text of a reply that has these messages, by the names of their sections (`context.Section`)."""
-    if form is TextForm.EARLIER:
-        recalled = messages.get("RECALLED", ())
-        return EARLIER + "".join(Quotation(conversation_id).lines(recalled).lines) if recalled else ""
-    quotation = Quotation()
-    head = [quotation.line(message) for name in _HEAD for message in messages.get(name, ())]
-    others = [message for name, given in messages.items() if name not in _HEAD for message in given]
-    return "".join([*head, *quotation.lines(others).lines])
+def texts_of(form: TextForm, conversation_id: str, messages: Mapping[Section, Sequence[ContextMessage]]) -> Texts:
+    """The texts of a reply that has these messages."""
+    if form is TextForm.TRANSCRIPT:
+        others = [(each,) for section, given in messages.items() if section not in _BEFORE for each in given]
+        chosen = Chosen(_first(messages, Section.SYSTEM), (), others, _first(messages, Section.SUMMARY), messages)
+        return Texts("".join(line for part in transcript(Quotation(), chosen) for line in part.lines))
+    recalled = messages.get(Section.RECALLED, ()) if form is TextForm.EARLIER else ()
+    earlier = EARLIER + "".join(Quotation(conversation_id).lines(recalled).lines) if recalled else ""
+    return Texts(memory=memory_text(messages), earlier=earlier)
+
+
+def _first(messages: Mapping[Section, Sequence[ContextMessage]], section: Section) -> ContextMessage | None:
+    return next(iter(messages.get(section, ())), None)
 
 
 class Standing(Struct, frozen=True):
@@ -158,8 +179,8 @@ class Standing(Struct, frozen=True):
     partial: bool
 
     @property
-    def place(self) -> tuple[int, int]:
-        return self.item.uid, self.item.sequence
+    def place(self) -> tuple[int, int, str]:
+        return self.item.uid, self.item.sequence, self.item.message_id
 
 
 class Change(Struct, frozen=True):
@@ -219,7 +240,9 @@ def _told(score: float | None) -> str:
 
 def _why_out(gone: Standing, after: Sequence[Standing], *, is_erased: bool) -> str:
     if is_erased:
-        return "the message was erased"
+        return "the fact was forgotten" if gone.section == "FACTS" else "the message was erased"
+    if gone.section == "STATIC_FACTS":
+        return "the static facts are others, or there is no room for it"
     if gone.section == "SYSTEM":
         return "another system text takes its place" if _of(after, "SYSTEM") else "there is no system text"
     if gone.section == "SUMMARY":

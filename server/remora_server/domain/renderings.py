@@ -2,15 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from typing import Protocol, TypeAlias
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from remora_server.domain.context import Merge, Section, joined
 from remora_server.domain.context_messages import USER, ContextMessage, Unit
 from remora_server.domain.costs import REPLY_PRIMING, TOKENS_PER_MESSAGE, Counting
-from remora_server.domain.quotation import Quotation
+from remora_server.domain.memory_list import (
+    CLOSING,
+    ELEMENTS,
+    KNOWN,
+    KNOWN_ROLE,
+    OPENING,
+    fact_line,
+    frame,
+    memory_lines,
+)
+from remora_server.domain.quotation import Lines, Quotation
 from remora_server.domain.tokens import APPROXIMATE, APPROXIMATE_CHARACTERS
 
 EARLIER = "Earlier messages from memory, for reference; the conversation itself follows after them.\n"
@@ -23,29 +34,37 @@ Share: TypeAlias = tuple[Hashable, int]
 
 
 class Chosen(Struct, frozen=True):
-    """What a context shows: recalled units best first, recent ones by sequence."""
+    """What a context shows: recalled units best first, recent ones by sequence, and facts by their section."""
 
     system: ContextMessage | None
     recalled: Sequence[Unit]
     recent: Sequence[Unit]
     summary: ContextMessage | None = None
+    facts: Mapping[Section, Sequence[ContextMessage]] = {}
 
     @property
-    def head(self) -> Unit:
+    def first(self) -> Unit:
         """What stands before all others."""
-        return tuple([message for message in (self.system, self.summary) if message is not None])
+        return () if self.system is None else (self.system,)
+
+    @property
+    def second(self) -> Unit:
+        """What stands behind the facts."""
+        return () if self.summary is None else (self.summary,)
 
 
 class Rendered(Struct, frozen=True):
     """A context in the order of reading. `tokens` are each message's; with `overhead` they are the whole cost.
 
-    `text` is the whole as one text, `earlier` the text that quotes recalled messages; both may be empty.
+    `text` is the whole as one text, `memory` the text that lists facts, `earlier` the one that quotes recalled
+    messages; each may be empty.
     """
 
     messages: tuple[ContextMessage, ...]
     tokens: tuple[int, ...]
     overhead: int
     text: str = ""
+    memory: str = ""
     earlier: str = ""
 
     @property
@@ -114,10 +133,20 @@ class Scale(Struct, frozen=True):
         return added
 
 
+class _Listed(Struct, frozen=True):
+    """A text whose lines are messages, as a message of a context. `overhead` is what no line costs."""
+
+    messages: Unit = ()
+    tokens: tuple[int, ...] = ()
+    overhead: int = 0
+    text: str = ""
+
+
 class ChatRenderer:
     """Chat messages, measured in tokens (`domain.costs`). Units stay in one piece.
 
-    Recalled messages are lines of one message before the recent ones, or messages of their own in VoltAgent's orders.
+    Facts are lines of one message behind the system text. Recalled messages are lines of one message before the recent
+    ones, or messages of their own in VoltAgent's orders.
     """
 
     def __init__(self, counting: Counting, merge: Merge, here: str) -> None:
@@ -134,53 +163,76 @@ class ChatRenderer:
         return self._scale.tokens(measure)
 
     def measure(self, section: Section, messages: Sequence[ContextMessage]) -> list[int]:
+        if section in ELEMENTS:
+            return self._scale.lines([fact_line(message) for message in messages])
         if self._quotes(section):
             return self._scale.lines([self._quotation.line(message) for message in messages])
         return [tokens * self._scale.unit for tokens in self._counting.messages(messages)]
 
     def shares(self, section: Section, message: ContextMessage) -> tuple[Share, ...]:
+        if section in ELEMENTS:
+            around = (KNOWN, self._frame(KNOWN_ROLE, [KNOWN, OPENING, CLOSING]))
+            return around, _element(self._scale, section)
         if not self._quotes(section):
             return ()
         date_line = self._scale.lines([self._quotation.date_line(message)])[0]
-        return (EARLIER, self._frame()), (self._quotation.session(message), date_line)
+        return (EARLIER, self._frame(EARLIER_ROLE, [EARLIER])), (self._quotation.session(message), date_line)
 
-    def _frame(self) -> int:
-        """The measure of an empty quotation, with what the rounding of the whole may add."""
+    def _frame(self, role: str, lines: Sequence[str]) -> int:
+        """The measure of a message of these lines, with what the rounding of the whole may add."""
         rounding = self._scale.unit - 1
-        return self._frame_tokens() * self._scale.unit + self._scale.lines([EARLIER])[0] + rounding
+        return self._frame_tokens(role) * self._scale.unit + sum(self._scale.lines(lines)) + rounding
 
-    def _frame_tokens(self) -> int:
-        return TOKENS_PER_MESSAGE + self._counting.texts([EARLIER_ROLE])[0]
+    def _frame_tokens(self, role: str) -> int:
+        return TOKENS_PER_MESSAGE + self._counting.texts([role])[0]
 
     def _quotes(self, section: Section) -> bool:
         return section is Section.RECALLED and self._merge is Merge.EARLIER
 
     def text_bytes(self, section: Section, message: ContextMessage) -> int:
+        if section in ELEMENTS:
+            return len(fact_line(message).encode())
         return len(self._quotation.line(message).encode()) if self._quotes(section) else 0
 
     def uncounted(self, section: Section, message: ContextMessage) -> tuple[str, ...]:
         return () if self._quotes(section) else self._counting.uncounted(message)
 
     def render(self, chosen: Chosen) -> Rendered:
-        if self._merge is Merge.EARLIER and chosen.recalled:
-            return self._quoting(chosen.head, chosen.recalled, _messages(chosen.recent))
-        messages = (*chosen.head, *_messages(joined(self._merge, chosen.recalled, chosen.recent)))
-        return Rendered(messages, tuple(self._counting.messages(messages)), REPLY_PRIMING)
+        memory, earlier = self._memory(chosen), self._earlier(chosen)
+        recalled = () if earlier.messages else chosen.recalled
+        body = _messages(joined(self._merge, recalled, chosen.recent))
+        costs = tuple(self._counting.messages((*chosen.first, *chosen.second, *body)))
+        first, second = len(chosen.first), len(chosen.first) + len(chosen.second)
+        return Rendered(
+            (*chosen.first, *memory.messages, *chosen.second, *earlier.messages, *body),
+            (*costs[:first], *memory.tokens, *costs[first:second], *earlier.tokens, *costs[second:]),
+            REPLY_PRIMING + memory.overhead + earlier.overhead,
+            memory=memory.text,
+            earlier=earlier.text,
+        )
 
-    def _quoting(self, head: Unit, recalled: Sequence[Unit], recent: Unit) -> Rendered:
-        quoted = self._quotation.lines(_messages(recalled))
-        added = self._scale.added([EARLIER, *quoted.lines])
-        shown = [added[number + 1] for number in quoted.shown]
-        costs = self._counting.messages([*head, *recent])
-        tokens = (*costs[: len(head)], *shown, *costs[len(head) :])
-        earlier = EARLIER + "".join(quoted.lines)
-        quotation = self._frame_tokens() + self._counting.texts([earlier])[0]
-        overhead = REPLY_PRIMING + quotation - sum(shown)
-        return Rendered((*head, *quoted.messages, *recent), tokens, overhead, earlier=earlier)
+    def _memory(self, chosen: Chosen) -> _Listed:
+        return self._listed(KNOWN_ROLE, KNOWN, memory_lines(chosen.facts))
+
+    def _earlier(self, chosen: Chosen) -> _Listed:
+        if self._merge is not Merge.EARLIER:
+            return _Listed()
+        return self._listed(EARLIER_ROLE, EARLIER, self._quotation.lines(_messages(chosen.recalled)))
+
+    def _listed(self, role: str, heading: str, listed: Lines) -> _Listed:
+        if not listed.messages:
+            return _Listed()
+        added = self._scale.added([heading, *listed.lines])
+        tokens = tuple([added[number + 1] for number in listed.shown])
+        text = heading + "".join(listed.lines)
+        overhead = self._frame_tokens(role) + self._counting.texts([text])[0] - sum(tokens)
+        return _Listed(listed.messages, tokens, overhead, text)
 
 
 class TranscriptRenderer:
-    """One text of lines (`domain.quotation`): the system text, the summary, then all messages in the order of time."""
+    """One text of lines (`domain.quotation`): the system text, the facts, the summary, then all messages in the order
+    of time.
+    """
 
     fixed = 0
 
@@ -195,30 +247,60 @@ class TranscriptRenderer:
     def tokens(self, measure: int) -> int:
         return self._scale.tokens(measure)
 
-    def measure(self, _section: Section, messages: Sequence[ContextMessage]) -> list[int]:
-        return self._scale.lines([self._quotation.line(message) for message in messages])
+    def measure(self, section: Section, messages: Sequence[ContextMessage]) -> list[int]:
+        return self._scale.lines([self._line(section, message) for message in messages])
+
+    def _line(self, section: Section, message: ContextMessage) -> str:
+        return fact_line(message) if section in ELEMENTS else self._quotation.line(message)
 
     def shares(self, section: Section, message: ContextMessage) -> tuple[Share, ...]:
+        if section in ELEMENTS:
+            around = (OPENING, sum(self._scale.lines([OPENING, f"{CLOSING}\n"])))
+            return around, _element(self._scale, section)
         if section in (Section.SYSTEM, Section.SUMMARY):
             return ()
         return ((self._quotation.session(message), self._scale.lines([self._quotation.date_line(message)])[0]),)
 
-    def text_bytes(self, _section: Section, message: ContextMessage) -> int:
-        return len(self._quotation.line(message).encode())
+    def text_bytes(self, section: Section, message: ContextMessage) -> int:
+        return len(self._line(section, message).encode())
 
     def uncounted(self, _section: Section, _message: ContextMessage) -> tuple[str, ...]:
         return ()
 
     def render(self, chosen: Chosen) -> Rendered:
-        head = chosen.head
-        quoted = self._quotation.lines([*_messages(chosen.recent), *_messages(chosen.recalled)])
-        lines = [*(self._quotation.line(message) for message in head), *quoted.lines]
-        shown = [*range(len(head)), *(len(head) + number for number in quoted.shown)]
+        parts = transcript(self._quotation, chosen)
+        lines = [line for part in parts for line in part.lines]
+        shown: list[int] = []
+        before = 0
+        for part in parts:
+            shown += [before + number for number in part.shown]
+            before += len(part.lines)
         added = self._scale.added(lines)
         text = "".join(lines)
         tokens = tuple([added[number] for number in shown])
         overhead = self._counting.texts([text])[0] - sum(tokens)
-        return Rendered((*head, *quoted.messages), tokens, overhead, text)
+        return Rendered(tuple([message for part in parts for message in part.messages]), tokens, overhead, text)
+
+
+def transcript(quotation: Quotation, chosen: Chosen) -> list[Lines]:
+    """The parts of a context as one text."""
+    facts = memory_lines(chosen.facts)
+    return [
+        _plain(quotation, chosen.first),
+        replace(facts, lines=(*facts.lines[:-1], f"{CLOSING}\n")) if facts.lines else facts,
+        _plain(quotation, chosen.second),
+        quotation.lines([*_messages(chosen.recent), *_messages(chosen.recalled)]),
+    ]
+
+
+def _plain(quotation: Quotation, messages: Unit) -> Lines:
+    """Messages as lines without dates."""
+    return Lines(tuple(map(quotation.line, messages)), messages, tuple(range(len(messages))))
+
+
+def _element(scale: Scale, section: Section) -> Share:
+    """What the facts of a section cost together."""
+    return section, sum(scale.lines(frame(section)))
 
 
 def _messages(units: Sequence[Unit]) -> Unit:

@@ -226,7 +226,8 @@ class LocalStore:
         self.vectors = Vectors(context, self.collections, vector_index)
         self.items = Items(context, ItemIndex(self.core, self.database, self.commits, options.vector_bytes))
         self.memory_items = MemoryItems(context, self._text_index(MEMORY_ITEMS, options))
-        self.facts = Facts(context, self._text_index(FACTS, options))
+        self.receipts = Receipts(context, self.conversations, self.windows)
+        self.facts = Facts(context, self._text_index(FACTS, options), on_forgotten=self.receipts.forgotten)
         self.spans = Spans(context)
         self.log_records = LogRecords(context)
         values = ChannelValues(context)
@@ -236,7 +237,6 @@ class LocalStore:
         self.imports = Imports(
             context, self.collections, self.windows, count_tokens=count_tokens, on_puts=self.queues.add_imported
         )
-        self.receipts = Receipts(context, self.conversations, self.windows)
         self.users = Users(context, self.windows, on_erased=self._on_erased)
         self.index = RecallIndex(
             self.core,

@@ -77,7 +77,7 @@ def uploaded(tmp_path_factory: pytest.TempPathFactory) -> Written:
 
 @pytest.fixture(scope="module")
 def of_server(tmp_path_factory: pytest.TempPathFactory) -> Written:
-    """A store with what the server writes by itself: a window that has moved, and a receipt with a message."""
+    """A store with what the server writes by itself: a window that moved, and a receipt of a message and a fact."""
     data = tmp_path_factory.mktemp("of_server") / "data"
     store = open_store(data)
     uid = store.conversations.create(WRITE, ConversationDraft("trip")).revision
@@ -86,6 +86,8 @@ def of_server(tmp_path_factory: pytest.TempPathFactory) -> Written:
     summary = Summary("It is about trains.", 9, "extractive", 5)
     store.windows.summarize(WRITE, "trip", uid, Cover(moved.revision, 9, moved.revision), summary)
     system = ReplyItem("", 0, WireMessage(role="system", text="Be brief.").SerializeToString(), b"")
+    said = WireMessage(id="f", user_id="ann", role="user", text="Ann likes trains.")
+    fact = ReplyItem("", 0, said.SerializeToString(), b"", fact_id="f")
     draft = ReceiptDraft(
         id="r",
         tenant_id=WRITE.tenant_id,
@@ -97,7 +99,7 @@ def of_server(tmp_path_factory: pytest.TempPathFactory) -> Written:
         is_context=True,
         request=b"",
         reply=b"",
-        items=(system,),
+        items=(system, fact),
     )
     store.receipts.write(WRITE, [draft], lifetime=1_000_000_000)
     store.close()

@@ -40,7 +40,7 @@ WITHOUT_ROWS = {
     "user_memories", "body_parts", "conversation_body_parts", "workflow_runs", "workflow_steps", "timeline_events",
     "history_entries", "entry_steps", "vector_collections", "vectors", "spans", "log_records", "memory_items",
     "store_items", "conversation_windows", "receipts", "receipt_contents", "conversation_summaries",
-    "checkpoints", "channel_blobs", "checkpoint_writes", "checkpoint_parts", "facts", "static_facts",
+    "checkpoints", "channel_blobs", "checkpoint_writes", "checkpoint_parts", "facts", "static_facts", "receipt_facts",
 }  # fmt: skip
 TABLES = [table.name for table in all_tables(KINDS) if table.name not in WITHOUT_ROWS]
 

@@ -2,7 +2,7 @@
 """One conversation: its messages, search, context, steps and working memory."""
 
 import itertools
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Annotated, Literal, Unpack
 
 from remora import conversations
@@ -12,7 +12,17 @@ from remora._bounds import Between, Count, Id, IfMissing, IndexWait, Items, Requ
 from remora._sync.calls import LARGEST_PAGE, Calls, page_size
 from remora._sync.working_memory import WorkingMemory
 from remora._times import TimeBounds, put_bounds, to_duration
-from remora.context import MERGES, RENDERINGS, Context, Merge, Rendering
+from remora.context import (
+    MERGES,
+    RENDERINGS,
+    Context,
+    FactOptions,
+    Merge,
+    Rendering,
+    SharedSection,
+    facts_to_proto,
+    shares_to_proto,
+)
 from remora.conversations import ConversationFields, ConversationRecord
 from remora.edits import Edit
 from remora.embeddings import Embedding
@@ -165,10 +175,14 @@ class Conversation:
         system: Annotated[str, Size(1 << 20)] = "",
         allow_partial: bool = False,
         include_unrelated: bool = False,
+        facts: bool | FactOptions = False,
+        static_facts: bool = False,
+        shares: Mapping[SharedSection, Annotated[float, Between(0, 1)]] | None = None,
         index_wait: IndexWait | None = None,
         timeout: Seconds | None = None,
     ) -> Context:
-        """The system text, recent messages, and older ones that the query recalls, of at most `max_tokens` together.
+        """The system text, facts, recent messages, and older ones that the query recalls, of at most `max_tokens`
+        together.
 
         `query` is a text or a vector; None: the text of the newest `user` message. `recall` says how to search
         (False: not at all), `recall_scope` whether in this conversation or in all of its user's. What the search finds
@@ -181,6 +195,10 @@ class Conversation:
         message of the role `user` on, is always in, whatever `recent_messages` but 0 is: if the budget does not hold
         it, BudgetTooSmallError names one that does. With `allow_partial`, its longest texts are truncated instead, and
         marked.
+
+        `facts` are what is known of the user (`user.facts`): those that answer the query best; `static_facts` those
+        that hold for all users. `shares` says in which order sections get their room, and which part of the budget each
+        may take at first, from 0 to 1; what is left goes to all of them, in the same order.
         """
         request = memory_service_pb2.AssembleContextRequest(
             conversation_id=self.id,
@@ -197,6 +215,9 @@ class Conversation:
             system=system,
             allow_partial=allow_partial,
             include_unrelated=include_unrelated,
+            facts=facts_to_proto(facts),
+            static_facts=static_facts,
+            shares=shares_to_proto(shares),
             index_wait=None if index_wait is None else to_duration(index_wait),
         )
         response = self._calls.read(self._calls.stubs.memory.AssembleContext, request, timeout)

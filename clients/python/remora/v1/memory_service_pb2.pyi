@@ -127,6 +127,10 @@ class _SectionEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Section.Value
     """The system text."""
     SECTION_SUMMARY: _Section.ValueType  # 4
     """The summary of the messages that have left the window, between the system text and the recalled messages."""
+    SECTION_STATIC_FACTS: _Section.ValueType  # 5
+    """What holds for all users of the tenant, behind the system text."""
+    SECTION_FACTS: _Section.ValueType  # 6
+    """What holds of the user, behind the static facts."""
 
 class Section(_Section, metaclass=_SectionEnumTypeWrapper):
     """A part of a context."""
@@ -141,6 +145,10 @@ SECTION_SYSTEM: Section.ValueType  # 3
 """The system text."""
 SECTION_SUMMARY: Section.ValueType  # 4
 """The summary of the messages that have left the window, between the system text and the recalled messages."""
+SECTION_STATIC_FACTS: Section.ValueType  # 5
+"""What holds for all users of the tenant, behind the system text."""
+SECTION_FACTS: Section.ValueType  # 6
+"""What holds of the user, behind the static facts."""
 Global___Section: _TypeAlias = Section  # noqa: Y015
 
 class _Merge:
@@ -826,6 +834,9 @@ class AssembleContextRequest(_message.Message):
     ALLOW_PARTIAL_FIELD_NUMBER: _builtins.int
     INCLUDE_UNRELATED_FIELD_NUMBER: _builtins.int
     WITHOUT_RECEIPT_FIELD_NUMBER: _builtins.int
+    FACTS_FIELD_NUMBER: _builtins.int
+    STATIC_FACTS_FIELD_NUMBER: _builtins.int
+    SHARES_FIELD_NUMBER: _builtins.int
     conversation_id: _builtins.str
     """Required. The conversation, 1 to 512 bytes."""
     user_id: _builtins.str
@@ -866,6 +877,8 @@ class AssembleContextRequest(_message.Message):
     """
     without_receipt: _builtins.bool
     """Whether the reply leaves no receipt."""
+    static_facts: _builtins.bool
+    """Whether the tenant's static facts go in."""
     @_builtins.property
     def encoding(self) -> _text_service_pb2.Encoding:
         """How tokens are counted. Unset: o200k_base."""
@@ -884,6 +897,20 @@ class AssembleContextRequest(_message.Message):
     def query_embedding(self) -> _message_pb2.Embedding:
         """A vector to recall for, instead of `query`; it selects PROFILE_VECTOR: see SearchMessagesRequest. Like `query`, it is
         used only with `search`.
+        """
+
+    @_builtins.property
+    def facts(self) -> Global___ContextFacts:
+        """Which facts of the user go in: those that answer the query best, whether `search` is set or not; without a query, those
+        recorded last. Unset: none.
+        """
+
+    @_builtins.property
+    def shares(self) -> _containers.RepeatedCompositeFieldContainer[Global___SectionShare]:
+        """The order in which sections get their room, and how much of the budget each may take at first. Sections that are not
+        named follow in the default order: SECTION_STATIC_FACTS and SECTION_FACTS, each with a share of 0.25;
+        SECTION_SUMMARY; SECTION_RECENT, until half of the budget is used, or all of it without `search`; SECTION_RECALLED.
+        What is then left goes to all of them again, in the same order. Each section once at most: INVALID_FIELD.
         """
 
     def __init__(
@@ -906,16 +933,81 @@ class AssembleContextRequest(_message.Message):
         allow_partial: _builtins.bool = ...,
         include_unrelated: _builtins.bool = ...,
         without_receipt: _builtins.bool = ...,
+        facts: Global___ContextFacts | None = ...,
+        static_facts: _builtins.bool = ...,
+        shares: _abc.Iterable[Global___SectionShare] | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_recent_messages", b"_recent_messages", "encoding", b"encoding", "index_wait", b"index_wait", "query_embedding", b"query_embedding", "recent_messages", b"recent_messages", "search", b"search"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_recent_messages", b"_recent_messages", "encoding", b"encoding", "facts", b"facts", "index_wait", b"index_wait", "query_embedding", b"query_embedding", "recent_messages", b"recent_messages", "search", b"search"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_recent_messages", b"_recent_messages", "allow_partial", b"allow_partial", "conversation_id", b"conversation_id", "encoding", b"encoding", "include_unrelated", b"include_unrelated", "index_wait", b"index_wait", "max_tokens", b"max_tokens", "merge", b"merge", "min_revision", b"min_revision", "query", b"query", "query_embedding", b"query_embedding", "recent_messages", b"recent_messages", "rendering", b"rendering", "search", b"search", "search_user_scope", b"search_user_scope", "system", b"system", "user_id", b"user_id", "without_receipt", b"without_receipt"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_recent_messages", b"_recent_messages", "allow_partial", b"allow_partial", "conversation_id", b"conversation_id", "encoding", b"encoding", "facts", b"facts", "include_unrelated", b"include_unrelated", "index_wait", b"index_wait", "max_tokens", b"max_tokens", "merge", b"merge", "min_revision", b"min_revision", "query", b"query", "query_embedding", b"query_embedding", "recent_messages", b"recent_messages", "rendering", b"rendering", "search", b"search", "search_user_scope", b"search_user_scope", "shares", b"shares", "static_facts", b"static_facts", "system", b"system", "user_id", b"user_id", "without_receipt", b"without_receipt"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__recent_messages: _TypeAlias = _typing.Literal["recent_messages"]  # noqa: Y015
     _WhichOneofArgType__recent_messages: _TypeAlias = _typing.Literal["_recent_messages", b"_recent_messages"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType__recent_messages) -> _WhichOneofReturnType__recent_messages | None: ...
 
 Global___AssembleContextRequest: _TypeAlias = AssembleContextRequest  # noqa: Y015
+
+@_typing.final
+class ContextFacts(_message.Message):
+    """Which facts go into a context."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    K_FIELD_NUMBER: _builtins.int
+    THRESHOLD_FIELD_NUMBER: _builtins.int
+    TIMES_FIELD_NUMBER: _builtins.int
+    k: _builtins.int
+    """How many at most. Default 10; more than 1,000 is lowered to 1,000; negative is refused."""
+    threshold: _builtins.float
+    """Only facts with this score or a higher one, from 0 to 1. Default: any, as it is without a query."""
+    @_builtins.property
+    def times(self) -> _fact_pb2.FactTimes:
+        """As of when they are meant. Unset: now."""
+
+    def __init__(
+        self,
+        *,
+        k: _builtins.int = ...,
+        threshold: _builtins.float | None = ...,
+        times: _fact_pb2.FactTimes | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_threshold", b"_threshold", "threshold", b"threshold", "times", b"times"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_threshold", b"_threshold", "k", b"k", "threshold", b"threshold", "times", b"times"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__threshold: _TypeAlias = _typing.Literal["threshold"]  # noqa: Y015
+    _WhichOneofArgType__threshold: _TypeAlias = _typing.Literal["_threshold", b"_threshold"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__threshold) -> _WhichOneofReturnType__threshold | None: ...
+
+Global___ContextFacts: _TypeAlias = ContextFacts  # noqa: Y015
+
+@_typing.final
+class SectionShare(_message.Message):
+    """How much room a section gets."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SECTION_FIELD_NUMBER: _builtins.int
+    SHARE_FIELD_NUMBER: _builtins.int
+    section: Global___Section.ValueType
+    """Required. Not SECTION_SYSTEM, which is always in."""
+    share: _builtins.float
+    """The part of the budget that it may take at first, from 0 to 1. SECTION_RECENT has the newest turn besides. Unset: 1."""
+    def __init__(
+        self,
+        *,
+        section: Global___Section.ValueType = ...,
+        share: _builtins.float | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_share", b"_share", "share", b"share"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_share", b"_share", "section", b"section", "share", b"share"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__share: _TypeAlias = _typing.Literal["share"]  # noqa: Y015
+    _WhichOneofArgType__share: _TypeAlias = _typing.Literal["_share", b"_share"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__share) -> _WhichOneofReturnType__share | None: ...
+
+Global___SectionShare: _TypeAlias = SectionShare  # noqa: Y015
 
 @_typing.final
 class AssembleContextResponse(_message.Message):
@@ -936,14 +1028,17 @@ class AssembleContextResponse(_message.Message):
     UNANSWERED_FIELD_NUMBER: _builtins.int
     UNRELATED_FIELD_NUMBER: _builtins.int
     RECEIPT_ID_FIELD_NUMBER: _builtins.int
+    MEMORY_FIELD_NUMBER: _builtins.int
     text: _builtins.str
     """RENDERING_TRANSCRIPT only: the context as one text."""
     tokens_used: _builtins.int
     """The cost: the items' tokens and the overhead. At most max_tokens."""
     overhead_tokens: _builtins.int
-    """Tokens that belong to no single item: the reply's priming, the first line of `earlier`, the lines with dates."""
+    """Tokens that belong to no single item: the reply's priming, the first line of `earlier`, the lines with dates, and the
+    lines of `memory` around the facts.
+    """
     left_out: _builtins.int
-    """How many candidate messages are not in: they did not fit into the budget or into a reply of 3 MiB, or a recent message
+    """How many candidate messages and facts are not in: they did not fit into the budget or into a reply of 3 MiB, or a recent message
     before them did not.
     """
     uncounted_parts: _builtins.int
@@ -962,8 +1057,8 @@ class AssembleContextResponse(_message.Message):
     """The receipt of this reply; empty if it leaves none."""
     @_builtins.property
     def items(self) -> _containers.RepeatedCompositeFieldContainer[Global___Item]:
-        """The context, in the order in which a model should see it: the system text; the recalled messages, oldest first, if
-        `earlier` is set; the recent messages, an unbroken run that begins with a `user` message if there is any. Results of
+        """The context, in the order in which a model should see it: the system text; the static facts; the facts, best first; the
+        summary; the recalled messages, oldest first, if `earlier` is set; the recent messages, an unbroken run that begins with a `user` message if there is any. Results of
         a tool stand right after their call.
         """
 
@@ -975,6 +1070,12 @@ class AssembleContextResponse(_message.Message):
     def earlier(self) -> _message_pb2.Message:
         """MERGE_EARLIER only, if something was recalled: the recalled items as one message of the role `user`, to be sent in
         their place. Its text marks them as earlier and says when each was sent, by whom, and in which other conversation.
+        """
+
+    @_builtins.property
+    def memory(self) -> _message_pb2.Message:
+        """RENDERING_MESSAGES only, if there are facts: all of them as one message of the role `user`, to be sent in their place.
+        In its `<memory>`, `<static_memory>` and `<extractive_memory>` have a line for each, with `&`, `<` and `>` escaped.
         """
 
     def __init__(
@@ -993,10 +1094,11 @@ class AssembleContextResponse(_message.Message):
         unanswered: _builtins.int = ...,
         unrelated: _builtins.int = ...,
         receipt_id: _builtins.str = ...,
+        memory: _message_pb2.Message | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["earlier", b"earlier", "index", b"index"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["earlier", b"earlier", "index", b"index", "memory", b"memory"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["earlier", b"earlier", "exact", b"exact", "index", b"index", "items", b"items", "left_out", b"left_out", "overhead_tokens", b"overhead_tokens", "receipt_id", b"receipt_id", "revision", b"revision", "text", b"text", "tokens_used", b"tokens_used", "unanswered", b"unanswered", "uncounted_parts", b"uncounted_parts", "unrelated", b"unrelated"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["earlier", b"earlier", "exact", b"exact", "index", b"index", "items", b"items", "left_out", b"left_out", "memory", b"memory", "overhead_tokens", b"overhead_tokens", "receipt_id", b"receipt_id", "revision", b"revision", "text", b"text", "tokens_used", b"tokens_used", "unanswered", b"unanswered", "uncounted_parts", b"uncounted_parts", "unrelated", b"unrelated"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -2258,13 +2360,13 @@ class ReceiptItem(_message.Message):
     PARTIAL_FIELD_NUMBER: _builtins.int
     COMPONENTS_FIELD_NUMBER: _builtins.int
     conversation_id: _builtins.str
-    """Its conversation; empty if it is the system text of the request."""
+    """Its conversation; empty if it is the system text of the request, or a fact."""
     conversation_uid: _builtins.int
     """The uid of the conversation; 0 if there is none."""
     message_id: _builtins.str
-    """The message; empty if it is the system text of the request."""
+    """The message, or the fact; empty if it is the system text of the request."""
     sequence: _builtins.int
-    """Its sequence; 0 if it is the system text of the request."""
+    """Its sequence; 0 if it is the system text of the request, or a fact."""
     message_revision: _builtins.int
     """The revision that the message had."""
     section: Global___Section.ValueType
@@ -2308,7 +2410,7 @@ Global___ReceiptItem: _TypeAlias = ReceiptItem  # noqa: Y015
 
 @_typing.final
 class Item(_message.Message):
-    """One message of a context."""
+    """One message of a context, or one fact."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -2321,11 +2423,11 @@ class Item(_message.Message):
     UNCOUNTED_FIELD_NUMBER: _builtins.int
     PARTIAL_FIELD_NUMBER: _builtins.int
     conversation_id: _builtins.str
-    """Its conversation."""
+    """Its conversation; empty for a fact."""
     section: Global___Section.ValueType
     """Which part of the context it belongs to."""
     score: _builtins.float
-    """Its score, if it was recalled."""
+    """Its score, if it was recalled, or is a fact that the query found."""
     tokens: _builtins.int
     """Its cost as rendered."""
     reason: _builtins.str
@@ -2334,7 +2436,7 @@ class Item(_message.Message):
     """Whether its text is truncated: see `allow_partial`. Its `parts`, which would hold all of it, are then left out."""
     @_builtins.property
     def message(self) -> _message_pb2.Message:
-        """The message."""
+        """The message. That of a fact is made of it: its `id` is the fact's, its `text` the fact in words."""
 
     @_builtins.property
     def uncounted(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:

@@ -269,6 +269,17 @@ def _vectors_by_vector(request: memory.SearchMessagesRequest | memory.ReadConver
         _vector_profile(request.options, "options")
 
 
+def _context(request: memory.AssembleContextRequest) -> None:
+    _context_by_vector(request)
+    named: set[int] = set()
+    for number, share in enumerate(request.shares):
+        if share.section == memory.SECTION_SYSTEM:
+            raise Violation("has no share: the system text is always in", f"shares[{number}].section")
+        if share.section in named:
+            raise Violation("is named twice", f"shares[{number}].section")
+        named.add(share.section)
+
+
 def _context_by_vector(request: memory.AssembleContextRequest) -> None:
     if not request.HasField("query_embedding"):
         return
@@ -447,7 +458,7 @@ TOGETHER: Mapping[str, Rule] = {
     "remora.v1.EditWorkingMemoryRequest": _schema_of_json,
     "remora.v1.SearchOptions": _of_profile,
     "remora.v1.SearchMessagesRequest": _vectors_by_vector,
-    "remora.v1.AssembleContextRequest": _context_by_vector,
+    "remora.v1.AssembleContextRequest": _context,
     "remora.v1.ReadConversationRequest": _vectors_by_vector,
     "remora.v1.UpdateConversationRequest": _whole_fields,
     "remora.v1.UpdateHistoryEntryRequest": _whole_fields,

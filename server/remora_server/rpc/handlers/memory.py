@@ -14,9 +14,19 @@ from remora.v1 import memory_service_pb2 as pb
 from remora.v1.message_pb2 import Message
 from remora_server import wire
 from remora_server.domain.calls import Read
-from remora_server.domain.context import Context, ContextRequest, Item, Merge, Rendering
+from remora_server.domain.context import (
+    Context,
+    ContextFacts,
+    ContextRequest,
+    Item,
+    Merge,
+    Rendering,
+    Section,
+    SectionShare,
+)
+from remora_server.domain.memory_list import KNOWN_ROLE
 from remora_server.domain.reading import Reading, ReadMessage, ReadRequest
-from remora_server.domain.receipts import ReceiptDraft, ReplyItem, TextForm
+from remora_server.domain.receipts import ReceiptDraft, ReplyItem, TextForm, Texts
 from remora_server.domain.renderings import EARLIER_ROLE
 from remora_server.domain.replies import fitting
 from remora_server.domain.search import (
@@ -131,6 +141,7 @@ class MemoryHandlers(Struct, frozen=True):
             exact=context.exact,
             revision=context.revision,
             index=None if context.index is None else encode.index_state(context.index),
+            memory=Message(role=KNOWN_ROLE, text=context.memory) if context.memory else None,
             earlier=Message(role=EARLIER_ROLE, text=context.earlier) if context.earlier else None,
             unanswered=context.unanswered,
             unrelated=context.unrelated,
@@ -242,7 +253,23 @@ def _context_request(request: pb.AssembleContextRequest, tokens: TokenCounter) -
         index_wait=_index_wait(request),
         allow_partial=request.allow_partial,
         include_unrelated=request.include_unrelated,
+        facts=_facts(request.facts) if request.HasField("facts") else None,
+        static_facts=request.static_facts,
+        shares=tuple(map(_share, request.shares)),
     )
+
+
+def _facts(given: pb.ContextFacts) -> ContextFacts:
+    return ContextFacts(
+        k=min(given.k or DEFAULT_HITS, MAX_HITS),
+        threshold=given.threshold if given.HasField("threshold") else None,
+        times=decode.fact_times(given.times),
+    )
+
+
+def _share(given: pb.SectionShare) -> SectionShare:
+    section = Section[pb.Section.Name(given.section).removeprefix("SECTION_")]
+    return SectionShare(section, given.share if given.HasField("share") else None)
 
 
 def _hit_rest(hit: Hit, *, explain: bool) -> bytes:
@@ -310,6 +337,7 @@ def _of_context(
 ) -> ReceiptDraft:
     """The receipt of a context. Uses the reply up: the texts that quote its messages are not kept."""
     rest.ClearField("text")
+    rest.ClearField("memory")
     rest.ClearField("earlier")
     return ReceiptDraft(
         id=rest.receipt_id,
@@ -323,11 +351,11 @@ def _of_context(
         request=request.SerializeToString(),
         reply=rest.SerializeToString(),
         items=tuple(
-            ReplyItem(item.conversation_id, context.uids.get(item.conversation_id, 0), item.encoded, own)
+            ReplyItem(item.conversation_id, context.uids.get(item.conversation_id, 0), item.encoded, own, item.fact_id)
             for item, own in zip(context.items, rests, strict=True)
         ),
         text_form=_text_form(context),
-        text=context.text or context.earlier,
+        texts=Texts(context.text, context.memory, context.earlier),
     )
 
 

@@ -14,7 +14,9 @@ from remora.v1 import memory_service_pb2 as pb
 from remora.v1.message_pb2 import Message
 from remora_server import wire
 from remora_server.domain.calls import Read
+from remora_server.domain.context import Section
 from remora_server.domain.context_messages import ContextMessage, MessageReader
+from remora_server.domain.memory_list import KNOWN_ROLE
 from remora_server.domain.receipts import (
     OF_SUMMARY,
     Change,
@@ -23,10 +25,9 @@ from remora_server.domain.receipts import (
     ReceiptQuery,
     ReceiptStore,
     Standing,
-    TextForm,
+    Texts,
     compare,
-    digest,
-    text_of,
+    texts_of,
 )
 from remora_server.domain.renderings import EARLIER_ROLE
 from remora_server.domain.workflows import PartPosition
@@ -76,24 +77,25 @@ class ReceiptHandlers(Struct, frozen=True):
         found, revision = self.receipts.get(read, request.receipt_id, request.user_id)
         contents = self.receipts.contents(read, found)
         erased = [_item(found, item) for item, content in zip(found.items, contents, strict=True) if content is None]
-        text = self._text(found, contents)
-        reply = _reply(found, contents, text)
-        identical = not erased and (digest(text.encode()) if text else 0) == found.text_digest
+        texts = self._texts(found, contents)
+        reply = _reply(found, contents, texts)
+        identical = not erased and texts.digest == found.text_digest
         rest = pb.ReplayContextResponse(erased=erased, identical=identical, revision=revision)
         fields = pb.ReplayContextResponse
         field = fields.CONTEXT_FIELD_NUMBER if found.is_context else fields.SEARCH_FIELD_NUMBER
         return wire.elements(field, [reply]) + rest.SerializeToString()
 
-    def _text(self, receipt: Receipt, contents: Sequence[bytes | None]) -> str:
-        """The text of a reply, rendered again from what is still there."""
-        if receipt.text_form is TextForm.NONE:
-            return ""
-        messages: dict[str, list[ContextMessage]] = defaultdict(list)
+    def _texts(self, receipt: Receipt, contents: Sequence[bytes | None]) -> Texts:
+        """The texts of a reply, rendered again from what is still there."""
+        if not receipt.is_context:
+            return Texts()
+        messages: dict[Section, list[ContextMessage]] = defaultdict(list)
         for item, content in zip(receipt.items, contents, strict=True):
             if content is not None:
                 shown = pb.Item.FromString(item.rest)
-                messages[_section(shown)].append(self.reader.message(shown.conversation_id, content))
-        return text_of(receipt.text_form, receipt.conversation_id, messages)
+                message = self.reader.message(shown.conversation_id, content)
+                messages[Section[_section(shown)]].append(message)
+        return texts_of(receipt.text_form, receipt.conversation_id, messages)
 
     def diff_contexts(self, call: Call, request: pb.DiffContextsRequest) -> pb.DiffContextsResponse:
         self.book.settle(call.deadline)
@@ -115,7 +117,7 @@ class ReceiptHandlers(Struct, frozen=True):
         return frozenset(number for number, content in enumerate(contents) if content is None)
 
 
-def _reply(receipt: Receipt, contents: Sequence[bytes | None], text: str) -> bytes:
+def _reply(receipt: Receipt, contents: Sequence[bytes | None], texts: Texts) -> bytes:
     """The reply with the items that are still there, built as it was then."""
     items = zip(receipt.items, contents, strict=True)
     if not receipt.is_context:
@@ -125,10 +127,11 @@ def _reply(receipt: Receipt, contents: Sequence[bytes | None], text: str) -> byt
         wire.elements(pb.Item.MESSAGE_FIELD_NUMBER, [each]) + item.rest for item, each in items if each is not None
     ]
     rest = pb.AssembleContextResponse.FromString(receipt.reply)
-    if receipt.text_form is TextForm.TRANSCRIPT:
-        rest.text = text
-    elif text:
-        rest.earlier.CopyFrom(Message(role=EARLIER_ROLE, text=text))
+    rest.text = texts.whole
+    if texts.memory:
+        rest.memory.CopyFrom(Message(role=KNOWN_ROLE, text=texts.memory))
+    if texts.earlier:
+        rest.earlier.CopyFrom(Message(role=EARLIER_ROLE, text=texts.earlier))
     return wire.elements(pb.AssembleContextResponse.ITEMS_FIELD_NUMBER, shown) + rest.SerializeToString()
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from functools import partial
+from typing import TypeAlias
 
 from msgspec.structs import replace
 
@@ -27,13 +29,15 @@ from remora_server.domain.facts import (
 from remora_server.domain.filters import AllOf, AnyOf, Condition, Filter, Negated, Operator
 from remora_server.domain.memory_items import ItemHit, ItemPage, RankedItems
 from remora_server.domain.workflows import PartPosition
+from remora_server.storage.commit.changes import Change
 from remora_server.storage.commit.commands import Planned
 from remora_server.storage.nouns.context import StoreContext
 from remora_server.storage.nouns.newest_first import NewestFirst
+from remora_server.storage.nouns.receipts import forgotten_facts
 from remora_server.storage.nouns.run_parts import answered
 from remora_server.storage.nouns.vector_index import VectorIndex
 from remora_server.storage.records.reader import Partition, PartitionQuery, Record
-from remora_server.storage.records.records import Put, Remove, RemovePartitions
+from remora_server.storage.records.records import Move, Put, Remove, RemovePartitions
 from remora_server.storage.schema.kinds import BY_RECORD_TIME, FACTS, STATIC_FACTS, Value
 
 CURRENT = 0
@@ -44,11 +48,16 @@ _SUBJECT, _PREDICATE, _MODEL = "subject", "predicate", "model"
 _VERSION_COLUMN = 1
 _READ_AT_ONCE = 1_000
 
+OnForgotten: TypeAlias = Callable[[str, str, Collection[str], int], None]
+"""Takes the tenant, the user, the ids of facts that are forgotten, and the revision."""
+
 
 class Facts:
     """Adds, finds and deletes facts."""
 
-    def __init__(self, context: StoreContext, index: VectorIndex) -> None:
+    def __init__(self, context: StoreContext, index: VectorIndex, *, on_forgotten: OnForgotten) -> None:
+        """`on_forgotten` is told, under the lock of a user's facts, which of them are forgotten."""
+        self._on_forgotten = on_forgotten
         self._core = context.core
         self._commits = context.commits
         self._commands = context.commands
@@ -128,7 +137,7 @@ class Facts:
             before = [_fact(record) for record in self._versions(write, place, touched)]
             after = [(fact, left(fact)) for fact in before]
             kept = {fact.id for fact, still in after if still is not None}
-            moves: list[Put | Remove] = [
+            moves: list[Move] = [
                 Remove(FACTS, 0, place.partition, FACTS.encode_key(fact.id, fact.ceased or CURRENT))
                 for fact, still in after
                 if still is None
@@ -138,8 +147,9 @@ class Facts:
             ]
             if not moves:
                 return None
-            outcome = Outcome(revision=0, deleted_records=len({fact.id for fact in before} - kept))
-            return Planned(self._records.changes(write, moves), outcome, user_id)
+            gone = sorted({fact.id for fact in before} - kept)
+            forgotten = self._records.changes(write, [*moves, *forgotten_facts(user_id, gone)])
+            return self._forgetting(write, user_id, forgotten, gone)
 
         return self._commands.run(write, self._records.held_place(write, place), plan)
 
@@ -147,13 +157,17 @@ class Facts:
         place = _place(user_id)
 
         def plan(_: None, _now: int) -> Planned | None:
-            forgotten = len({_id(record) for record in self._versions(write, place, None)})
+            forgotten = {_id(record) for record in self._versions(write, place, None)}
             if not forgotten:
                 return None
-            gone = self._records.changes(write, [RemovePartitions(FACTS, 0, place.partition)])
-            return Planned(gone, Outcome(revision=0, deleted_records=forgotten), user_id)
+            gone = [RemovePartitions(FACTS, 0, place.partition), *forgotten_facts(user_id, None)]
+            return self._forgetting(write, user_id, self._records.changes(write, gone), forgotten)
 
         return self._commands.run(write, self._records.held_place(write, place), plan)
+
+    def _forgetting(self, write: Write, user_id: str, changes: Sequence[Change], forgotten: Collection[str]) -> Planned:
+        tell = partial(self._on_forgotten, write.tenant_id, user_id, forgotten)
+        return Planned(changes, Outcome(revision=0, deleted_records=len(forgotten)), user_id, tell=tell)
 
     def _recorded(self, access: Access, place: Partition, touched: Sequence[str]) -> Iterator[Record]:
         """What is recorded now of the facts whose ids begin so, under the partition's lock."""

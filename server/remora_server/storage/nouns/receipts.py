@@ -7,9 +7,9 @@ so that contexts which have the same messages share them.
 from __future__ import annotations
 
 from collections import OrderedDict, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
 
 from msgspec import Struct
 
@@ -37,17 +37,23 @@ from remora_server.storage.nouns.windows import Windows
 from remora_server.storage.records.queries import Condition, RecordsQuery
 from remora_server.storage.records.reader import Partition, Record
 from remora_server.storage.records.records import Put, RemovePartitions
-from remora_server.storage.schema.kinds import BY_RECEIPT_TIME, RECEIPT_CONTENTS, RECEIPTS
-from remora_server.storage.v1.record_pb2 import ReceiptContent, ReceiptScope, StoredReceipt
+from remora_server.storage.schema.kinds import BY_RECEIPT_TIME, FACTS, RECEIPT_CONTENTS, RECEIPT_FACTS, RECEIPTS
+from remora_server.storage.v1.record_pb2 import ReceiptContent, ReceiptFact, ReceiptScope, StoredReceipt
 
 _ONLY = b""
 """The key of the one record of a receipt's partition."""
 MARGIN = 86_400_000_000
 """By how many microseconds a content outlives the receipt that it is written for, so that the next ones share it."""
 MOST_KNOWN, MOST_ERASED = 16_384, 16_384
+MOST_NAMED = 1_000
+"""Of more facts that are forgotten at once, it is only known whose they were."""
 OF_REQUEST = 0
 """The sequence of contents that are no messages."""
+OF_FACT = 0
+"""The uid and the sequence of facts, which are of no conversation."""
 
+_Key = TypeVar("_Key", bound=Hashable)
+_Noted = TypeVar("_Noted")
 _Accepted: TypeAlias = Mapping[str, AcceptedConversation | None]
 
 
@@ -61,6 +67,17 @@ class _Content(Struct, frozen=True):
     @property
     def identity(self) -> tuple[int, int]:
         return self.uid, self.message.digest
+
+
+class _Fact(Struct, frozen=True):
+    """A fact as it is kept."""
+
+    stored: ReceiptFact
+    tenant_id: str
+
+    @property
+    def identity(self) -> tuple[str, str, int]:
+        return self.tenant_id, self.stored.user_id, self.stored.digest
 
 
 class _Known(Struct, frozen=True):
@@ -79,6 +96,23 @@ class _Drawn(Struct, frozen=True):
     stored: StoredReceipt
     expire_time: int
     contents: list[_Content]
+    facts: list[_Fact]
+
+
+def _note(notes: OrderedDict[_Key, _Noted], key: _Key, noted: _Noted, most: int) -> None:
+    """Note something last, and drop what was noted first where there is too much."""
+    notes[key] = noted
+    notes.move_to_end(key)
+    while len(notes) > most:
+        notes.popitem(last=False)
+
+
+def forgotten_facts(user_id: str, fact_ids: Iterable[str] | None) -> Iterator[RemovePartitions]:
+    """What goes with some facts of a user, or (None) with all."""
+    if fact_ids is None:
+        yield RemovePartitions(RECEIPT_FACTS, 0, RECEIPT_FACTS.encode_partition(user_id), is_prefix=True)
+    for fact_id in fact_ids or ():
+        yield RemovePartitions(RECEIPT_FACTS, 0, RECEIPT_FACTS.encode_partition(user_id, fact_id))
 
 
 def contents_of(plan: Plan) -> Iterator[RemovePartitions]:
@@ -103,18 +137,29 @@ class Receipts:
         self._conversations = conversations
         self._windows = windows
         self._known: OrderedDict[tuple[int, int], _Known] = OrderedDict()
+        self._known_facts: OrderedDict[tuple[str, str, int], int] = OrderedDict()
+        """Of facts that were written, until when they are there."""
         self._erased: OrderedDict[tuple[str, str], int] = OrderedDict()
         """At which revisions users were erased of late: a receipt of before is not written any more."""
 
+        self._forgotten: OrderedDict[tuple[str, str, str], int] = OrderedDict()
+        """At which revisions facts were forgotten of late, by tenant, user and id (empty: any): what a context of
+        before shows of them is not kept.
+        """
+
     def erased(self, tenant_id: str, user_id: str, revision: int) -> None:
         """A user's messages are gone, or all of the user. Called under the locks of its records."""
-        self._erased[tenant_id, user_id] = revision
-        while len(self._erased) > MOST_ERASED:
-            self._erased.popitem(last=False)
+        _note(self._erased, (tenant_id, user_id), revision, MOST_ERASED)
+
+    def forgotten(self, tenant_id: str, user_id: str, fact_ids: Collection[str], revision: int) -> None:
+        """Facts of a user are gone. Called under the lock of its facts."""
+        for fact_id in fact_ids if len(fact_ids) <= MOST_NAMED else [""]:
+            _note(self._forgotten, (tenant_id, user_id, fact_id), revision, MOST_ERASED)
 
     def write(self, write: Write, drafts: Sequence[ReceiptDraft], lifetime: int) -> None:
         drawn = [each for draft in drafts if (each := self._drawn(write, draft, lifetime)) is not None]
         written: dict[tuple[int, int], _Known] = {}
+        facts: dict[tuple[str, str, int], int] = {}
 
         def plan(found: _Accepted, now: int) -> Planned | None:
             kept = [each for each in drawn if self._is_owned(write, each.stored)]
@@ -122,10 +167,16 @@ class Receipts:
             for content, expire_time in self._alive(kept, found):
                 puts.append(Put(RECEIPT_CONTENTS, content.uid, content.message, expire_time=expire_time))
                 written[content.identity] = _known(content, expire_time)
+            for fact, expire_time in self._recorded(kept):
+                puts.append(Put(RECEIPT_FACTS, 0, fact.stored, expire_time=expire_time))
+                facts[fact.identity] = expire_time
             return Planned(self._records.changes(write, puts), Outcome(revision=0, time=now)) if puts else None
 
         self._commands.run(write, self._held(write, drawn), plan)
-        self._remember(written)
+        for identity, known in written.items():
+            _note(self._known, identity, known, MOST_KNOWN)
+        for marked, expire_time in facts.items():
+            _note(self._known_facts, marked, expire_time, MOST_KNOWN)
 
     def _is_owned(self, write: Write, stored: StoredReceipt) -> bool:
         """Whether its user was not erased after the reply."""
@@ -133,9 +184,13 @@ class Receipts:
 
     @contextmanager
     def _held(self, write: Write, drawn: Sequence[_Drawn]) -> Iterator[_Accepted]:
-        """The conversations whose contents are to be written, under their locks, and under those of the receipts."""
+        """The conversations whose contents are to be written, under their locks, and under those of the receipts and of
+        the facts that are.
+        """
         ids = {content.message.conversation_id for each in drawn for content in each.contents}
         places = [_place(each.stored.id) for each in drawn]
+        users = {fact.stored.user_id for each in drawn for fact in each.facts}
+        places += [Partition(FACTS, 0, FACTS.encode_partition(user_id)) for user_id in sorted(users)]
         with self._locks.all_of(write, ids), self._records.held_places(write, places):
             yield {each: self._loader.accepted(write, each) for each in sorted(ids)}
 
@@ -161,17 +216,25 @@ class Receipts:
                 if sequence in (OF_REQUEST, OF_SUMMARY) or (place is not None and place[0] == sequence):
                     yield content, expire_time
 
+    def _recorded(self, drawn: Sequence[_Drawn]) -> Iterator[tuple[_Fact, int]]:
+        """The facts, each once, that are not forgotten since a context had them, and until when they last."""
+        wanted = {
+            fact.identity: (fact, each.expire_time + MARGIN)
+            for each in drawn
+            for fact in each.facts
+            if not self._is_forgotten(fact, each.stored.revision)
+        }
+        yield from wanted.values()
+
+    def _is_forgotten(self, fact: _Fact, revision: int) -> bool:
+        """Whether a fact was forgotten since a revision."""
+        named = ((fact.tenant_id, fact.stored.user_id, fact_id) for fact_id in ("", fact.stored.fact_id))
+        return any(self._forgotten.get(each, 0) > revision for each in named)
+
     def _is_outdated(self, content: _Content, revision: int) -> bool:
         """Whether it is a summary that may say what was erased since a revision."""
         is_summary = content.message.sequence == OF_SUMMARY
         return is_summary and self._windows.has_changed(content.uid, revision, OF_SUMMARY)
-
-    def _remember(self, written: Mapping[tuple[int, int], _Known]) -> None:
-        for identity, known in written.items():
-            self._known[identity] = known
-            self._known.move_to_end(identity)
-        while len(self._known) > MOST_KNOWN:
-            self._known.popitem(last=False)
 
     def _drawn(self, write: Write, draft: ReceiptDraft, lifetime: int) -> _Drawn | None:
         """A receipt with what is missing for it; None if its conversation is gone."""
@@ -189,17 +252,19 @@ class Receipts:
             revision=draft.revision,
             reply=draft.reply,
             text_form=_TEXT_FORMS[draft.text_form],
-            text_digest=digest(draft.text.encode()) if draft.text else 0,
+            text_digest=draft.texts.digest,
             item_rests=[item.rest for item in draft.items],
         )
         missing = list(self._name_items(stored, owner, draft.items, expire_time))
+        facts = [_fact(item, owner, write.tenant_id) for item in draft.items if item.fact_id]
+        facts = [fact for fact in facts if self._known_facts.get(fact.identity, 0) < expire_time]
         if draft.conversation_id:
             stored.request_digest = digest(draft.request)
             request = _of_request(owner, draft.request, stored.request_digest)
             missing += [] if self._has(request.identity, expire_time) else [request]
         else:
             stored.request = draft.request
-        return _Drawn(stored, expire_time, missing)
+        return _Drawn(stored, expire_time, missing, facts)
 
     def _owner(self, write: Write, draft: ReceiptDraft) -> ReceiptScope | None:
         """Whose a receipt is; None if its conversation is gone."""
@@ -222,7 +287,9 @@ class Receipts:
         for item in items:
             uid, marked = item.uid or owner.conversation_uid, digest(item.encoded)
             known = self._known.get((uid, marked))
-            if known is None or known.expire_time < expire_time:
+            if item.fact_id:
+                uid, known = OF_FACT, _Known(owner.user_id, item.fact_id, OF_FACT, 0, 0)
+            elif known is None or known.expire_time < expire_time:
                 content = _content(item, owner, uid, marked)
                 known = _known(content, 0)
                 yield content
@@ -274,14 +341,15 @@ class Receipts:
         return ReceiptPage(tuple(receipts), following, found.revision)
 
     def contents(self, read: Read, receipt: Receipt) -> Sequence[bytes | None]:
-        return [
-            self._content(
-                read,
-                _place_of(item.uid, item.user_id, item.sequence),
-                RECEIPT_CONTENTS.encode_key(item.revision, item.digest),
-            )
-            for item in receipt.items
-        ]
+        return [self._item(read, item) for item in receipt.items]
+
+    def _item(self, read: Read, item: ReceiptItem) -> bytes | None:
+        if item.uid != OF_FACT:
+            place = _place_of(item.uid, item.user_id, item.sequence)
+            return self._content(read, place, RECEIPT_CONTENTS.encode_key(item.revision, item.digest))
+        place = Partition(RECEIPT_FACTS, 0, RECEIPT_FACTS.encode_partition(item.user_id, item.message_id))
+        found, _ = self._records.get(read, place, RECEIPT_FACTS.encode_key(item.digest))
+        return None if found is None else ReceiptFact.FromString(found.body).data
 
 
 _TEXT_FORMS = {
@@ -320,6 +388,11 @@ def _content(item: ReplyItem, owner: ReceiptScope, uid: int, marked: int) -> _Co
         data=item.encoded,
     )
     return _Content(content, uid, message.id)
+
+
+def _fact(item: ReplyItem, owner: ReceiptScope, tenant_id: str) -> _Fact:
+    stored = ReceiptFact(user_id=owner.user_id, fact_id=item.fact_id, digest=digest(item.encoded), data=item.encoded)
+    return _Fact(stored, tenant_id)
 
 
 def _of_request(owner: ReceiptScope, request: bytes, marked: int) -> _Content:

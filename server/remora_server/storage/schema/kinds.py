@@ -634,6 +634,16 @@ STATIC_FACTS = Kind(
 )
 """The one list of a tenant."""
 
+RECEIPT_FACTS = Kind(
+    number=27,
+    name="receipt_facts",
+    message=record_pb2.ReceiptFact,
+    partition=["user_id", "fact_id"],
+    key=["digest"],
+    user="user_id",
+)
+"""Facts as contexts had them: what is forgotten goes from here, and receipts no longer find it."""
+
 
 def parts_of(kind: Kind) -> Kind:
     """The kind that the parts of a kind's long bodies are of."""
@@ -695,6 +705,7 @@ KINDS = Kinds(
     RECEIPT_CONTENTS,
     FACTS,
     STATIC_FACTS,
+    RECEIPT_FACTS,
 )
 
 

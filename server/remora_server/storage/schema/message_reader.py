@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from remora.v1 import message_pb2
+from msgspec.structs import replace
+
+from remora.v1 import fact_pb2, message_pb2
 from remora_server import wire
 from remora_server.domain.context_messages import SYSTEM, USER, ContextMessage
 from remora_server.domain.costs import ToolCall
+from remora_server.domain.facts import StaticFact
 
 
 class StoredMessageReader:
@@ -39,6 +42,18 @@ class StoredMessageReader:
     ) -> ContextMessage:
         made = message_pb2.Message(role=USER, text=text, token_count=token_count, user_id=user_id, revision=revision)
         return self.message(conversation_id, made.SerializeToString())
+
+    def static_fact(self, fact: StaticFact, sequence: int) -> ContextMessage:
+        made = message_pb2.Message(id=fact.id, role=USER, text=fact.content)
+        return replace(self.message("", made.SerializeToString()), sequence=sequence)
+
+    def fact(self, encoded: bytes, sequence: int) -> ContextMessage:
+        stored = fact_pb2.Fact.FromString(encoded)
+        # The time tells a fact from the same one that was forgotten and is recorded again.
+        made = message_pb2.Message(
+            id=stored.id, role=USER, text=stored.text, user_id=stored.user_id, create_time=stored.record_time
+        )
+        return replace(self.message("", made.SerializeToString()), sequence=sequence)
 
     def with_text(self, message: ContextMessage, text: str, token_count: int) -> ContextMessage:
         stored = message_pb2.Message.FromString(message.encoded)

@@ -1138,6 +1138,40 @@ class ReceiptScope(_message.Message):
 Global___ReceiptScope: _TypeAlias = ReceiptScope  # noqa: Y015
 
 @_typing.final
+class ReceiptFact(_message.Message):
+    """A fact as a reply had it, which receipts name by its digest."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    USER_ID_FIELD_NUMBER: _builtins.int
+    FACT_ID_FIELD_NUMBER: _builtins.int
+    DIGEST_FIELD_NUMBER: _builtins.int
+    DATA_FIELD_NUMBER: _builtins.int
+    user_id: _builtins.str
+    """The user."""
+    fact_id: _builtins.str
+    """The fact."""
+    digest: _builtins.int
+    """The digest of `data`."""
+    data: _builtins.bytes
+    """The message that was made of it, in wire form."""
+    def __init__(
+        self,
+        *,
+        user_id: _builtins.str = ...,
+        fact_id: _builtins.str = ...,
+        digest: _builtins.int = ...,
+        data: _builtins.bytes = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["data", b"data", "digest", b"digest", "fact_id", b"fact_id", "user_id", b"user_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ReceiptFact: _TypeAlias = ReceiptFact  # noqa: Y015
+
+@_typing.final
 class ReceiptContent(_message.Message):
     """A message as a reply had it, or a request, which receipts name by its digest."""
 
