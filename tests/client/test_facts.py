@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 
 import pytest
 from tests.patience import PATIENCE
 
 from remora import AsyncRemora, Fact, FactSource, Remora, StaticFact
+from remora.context import SharedSection
 from remora.errors import ConversationNotFoundError, FactNotFoundError, InvalidFieldError
 from remora.testing import serve
 
@@ -192,13 +193,13 @@ def test_a_section_without_a_share_has_what_others_leave(memory: Remora) -> None
     facts = memory.user("sarah").facts
     facts.add([Fact("user", "likes", f"tea of the kind {number}") for number in range(30)])
 
-    def tokens(section: str, **shares: float) -> int:
+    def tokens(section: str, shares: Mapping[SharedSection, float]) -> int:
         context = chat.context(300, query="tea", recall=False, facts={"k": 30}, shares=shares)
         return sum(item.tokens for item in context.items if item.section == section)
 
-    assert tokens("facts", recent=1.0) == 0
-    assert tokens("facts", facts=0.5, recent=1.0) > 75
-    assert tokens("recent", facts=1.0) < 20, "the newest turn is always in"
+    assert tokens("facts", {"recent": 1.0}) == 0
+    assert tokens("facts", {"facts": 0.5, "recent": 1.0}) > 75
+    assert tokens("recent", {"facts": 1.0}) < 20, "the newest turn is always in"
 
 
 def test_nothing_that_is_known_is_learned_from_a_context(memory: Remora) -> None:
