@@ -225,6 +225,18 @@ def test_what_differs_is_named_and_left_as_it_is(file: Checkpoints) -> None:
     assert file.values("2") == {"n": "a"}
 
 
+def test_a_write_that_is_another_one_is_named(file: Checkpoints) -> None:
+    file.put("1", {})
+    file.put_write("1", 0, "first")
+    file.run()
+    file.execute("UPDATE writes SET value = ?", [PACK("changed")])
+
+    code, said = file.run()
+
+    assert code == 1
+    assert said[0].endswith("(checkpoint '1' of thread 't'): Remora does not have all of its writes")
+
+
 def test_a_value_without_a_version_is_named(file: Checkpoints) -> None:
     body = PACK({"id": "1", "channel_values": {"n": 1, "stray": 2}, "channel_versions": {"n": 1}})
     file.put("1", {}, checkpoint=body)

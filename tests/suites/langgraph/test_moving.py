@@ -215,6 +215,7 @@ def test_a_thread_that_waits_goes_on_in_remora(
         found = graph.invoke(Command(resume="the night train"), _config("waits"))
 
         assert found["asked"] == "the night train"
+        assert imported(server, tenant, file, "langgraph-checkpoints").startswith("0 checkpoints copied, ")
         expected = _graph(before).invoke(Command(resume="the night train"), _config("waits"))
         assert found == expected
 

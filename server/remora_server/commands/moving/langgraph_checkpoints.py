@@ -111,13 +111,13 @@ class Cut(Struct, frozen=True):
         return [
             *(f"Remora has another {name}" for name in differences(self.message, there)),
             *(f"Remora has another value of channel {channel!r}" for channel in other),
-            *(["Remora has other writes"] if self.has_other_writes(found) else []),
+            *(["Remora does not have all of its writes"] if self.lacks_writes(found) else []),
             *(f"the value of channel {channel!r} has no version, and is not kept" for channel in self.unversioned),
         ]
 
-    def has_other_writes(self, found: wire.FoundCheckpoint) -> bool:
-        """Whether its writes are not those that were found."""
-        return set(map(_write, self.writes)) != set(map(_write, found.writes))
+    def lacks_writes(self, found: wire.FoundCheckpoint) -> bool:
+        """Whether not all of its writes were found. There may be others: a thread that waited may have gone on."""
+        return not set(map(_write, self.writes)) <= set(map(_write, found.writes))
 
 
 class CheckpointFile(Struct, frozen=True):
@@ -234,7 +234,7 @@ class _Copying(Struct):
         if there is None:
             is_same = parent is not None and parent.row.place not in self.copied.differing
             yield own.saved(parent if is_same else None)
-        if there is None or own.has_other_writes(there):
+        if there is None or own.lacks_writes(there):
             yield from own.saved_writes()
 
     def _save(self, several: Sequence[Saved], places: Mapping[int, str]) -> None:
