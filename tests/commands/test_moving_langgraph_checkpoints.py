@@ -7,13 +7,17 @@ from __future__ import annotations
 
 import json
 import pickle
+import uuid
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 from tests.commands.moving import Moving
+from tests.examples import examples
 
 from remora._checkpoint_calls import Blocking
 from remora.testing import remora_server, remora_tenant  # noqa: F401 - fixtures
@@ -72,13 +76,14 @@ class Checkpoints(Moving):
     def calls(self) -> Blocking:
         return Blocking(self.memory, 60.0)
 
-    def found(self, checkpoint_id: str) -> wire.FoundCheckpoint:
-        found = self.calls.get(wire.CheckpointName(thread_id="t", checkpoint_id=checkpoint_id))
+    def found(self, checkpoint_id: str, thread: str = "t") -> wire.FoundCheckpoint:
+        found = self.calls.get(wire.CheckpointName(thread_id=thread, checkpoint_id=checkpoint_id))
         assert found is not None
         return found
 
-    def values(self, checkpoint_id: str) -> dict[str, Any]:
-        return {each.channel: msgspec.msgpack.decode(each.value.data) for each in self.found(checkpoint_id).values}
+    def values(self, checkpoint_id: str, thread: str = "t") -> dict[str, Any]:
+        found = self.found(checkpoint_id, thread)
+        return {each.channel: msgspec.msgpack.decode(each.value.data) for each in found.values}
 
 
 @pytest.fixture
@@ -139,6 +144,28 @@ def test_branches_with_equal_versions_keep_their_own_values(file: Checkpoints) -
 
     assert file.run() == all_copied(6)
     assert [file.values(str(number)) for number in (4, 5, 6)] == [{"n": "left"}, {"n": "right"}, {}]
+
+
+VALUES = st.sampled_from(["x", "y", ..., [1, {"k": None}]])
+STATES = st.dictionaries(st.sampled_from("abc"), st.tuples(st.sampled_from([1, 2, "1", 1.5]), VALUES))
+
+
+@settings(max_examples=examples(25), suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(data=st.data(), states=st.lists(STATES, min_size=1, max_size=8))
+def test_any_tree_of_checkpoints_is_read_as_it_was(
+    file: Checkpoints, data: st.DataObject, states: list[dict[str, tuple[object, object]]]
+) -> None:
+    thread = uuid.uuid4().hex
+    file.execute("DELETE FROM checkpoints")
+    for number, state in enumerate(states):
+        parent = data.draw(st.one_of(st.none(), st.integers(0, number)))
+        file.put(str(number), state, None if parent is None else str(parent), thread_id=thread)
+
+    assert file.run() == all_copied(len(states))
+
+    for number, state in enumerate(states):
+        expected = {channel: value for channel, (_, value) in state.items() if value is not ...}
+        assert file.values(str(number), thread) == expected
 
 
 def test_a_checkpoint_whose_parent_is_gone_is_whole(file: Checkpoints) -> None:
