@@ -7,13 +7,16 @@ package remora
 
 import (
 	"context"
+	"crypto/tls"
 	"fmt"
 	"math"
+	"strings"
 	"sync/atomic"
 	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/backoff"
+	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/keepalive"
 
@@ -69,6 +72,7 @@ type settings struct {
 	headers  headers
 	timeout  time.Duration
 	origin   *remorav1.Origin
+	tls      *tls.Config
 }
 
 // Option says how a client is made.
@@ -118,6 +122,18 @@ func WithOrigin(agentID, runID string) Option {
 	}
 }
 
+// WithTLS speaks TLS with a host and port: the configuration has the authorities of the server (RootCAs) and, if the
+// server requires one, the client's certificate.
+func WithTLS(config *tls.Config) Option {
+	return func(s *settings) error {
+		if config == nil {
+			return invalidField("tls", "is nil; leave it out to connect without TLS")
+		}
+		s.tls = config
+		return nil
+	}
+}
+
 // New makes a client. It does not connect yet.
 func New(options ...Option) (*Client, error) {
 	chosen := settings{headers: headers{}, timeout: defaultTimeout}
@@ -129,8 +145,12 @@ func New(options ...Option) (*Client, error) {
 	if err := chosen.resolveEndpoint(); err != nil {
 		return nil, err
 	}
+	transport, err := chosen.transportCredentials()
+	if err != nil {
+		return nil, err
+	}
 	target, dial := targetOf(chosen.endpoint)
-	conn, err := grpc.NewClient(target, append(dialOptions(chosen.headers), dial...)...)
+	conn, err := grpc.NewClient(target, append(dialOptions(chosen.headers, transport), dial...)...)
 	if err != nil {
 		return nil, fmt.Errorf("remora: %w", err)
 	}
@@ -153,9 +173,19 @@ func newClient(chosen settings, conn *grpc.ClientConn) *Client {
 	return client
 }
 
-func dialOptions(identity headers) []grpc.DialOption {
+func (s *settings) transportCredentials() (credentials.TransportCredentials, error) {
+	if s.tls == nil {
+		return insecure.NewCredentials(), nil
+	}
+	if strings.HasPrefix(s.endpoint, unixPrefix) {
+		return nil, invalidField("tls", fmt.Sprintf("is for host:port, and the endpoint is %q; leave it out", s.endpoint))
+	}
+	return credentials.NewTLS(s.tls), nil
+}
+
+func dialOptions(identity headers, transport credentials.TransportCredentials) []grpc.DialOption {
 	return []grpc.DialOption{
-		grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithTransportCredentials(transport),
 		grpc.WithPerRPCCredentials(identity),
 		grpc.WithNoProxy(),
 		grpc.WithDisableServiceConfig(),

@@ -23,10 +23,17 @@ const repository = "../.."
 // startServer gives the endpoint of a healthy server that keeps all in memory and ends with the test.
 func startServer(t *testing.T, endpoint string) string {
 	t.Helper()
+	return startServerWith(t, endpoint, nil)
+}
+
+// startServerWith gives it more arguments, and asks it with more options.
+func startServerWith(t *testing.T, endpoint string, arguments []string, options ...remora.Option) string {
+	t.Helper()
 	log, err := os.Create(filepath.Join(t.TempDir(), "log"))
 	must(t, err)
-	server := exec.Command(python(t), "-m", "remora_server", "--listen", endpoint, "--data", ":memory:",
-		"--model-dir", modelDirectory(t))
+	arguments = append([]string{"-m", "remora_server", "--listen", endpoint, "--data", ":memory:",
+		"--model-dir", modelDirectory(t)}, arguments...)
+	server := exec.Command(python(t), arguments...)
 	server.Stdout, server.Stderr = log, log
 	must(t, server.Start())
 	ended := make(chan error, 1)
@@ -36,7 +43,8 @@ func startServer(t *testing.T, endpoint string) string {
 		<-ended
 	})
 	healthy := make(chan error, 1)
-	go func() { healthy <- askStatus(connect(t, remora.WithEndpoint(endpoint))) }()
+	client := connect(t, append(options, remora.WithEndpoint(endpoint))...)
+	go func() { healthy <- askStatus(client) }()
 	select {
 	case err := <-healthy:
 		must(t, err)
