@@ -1,6 +1,7 @@
 package dev.remora;
 
 import com.sun.security.auth.module.UnixSystem;
+import io.grpc.ChannelCredentials;
 import io.grpc.Grpc;
 import io.grpc.InsecureChannelCredentials;
 import io.grpc.ManagedChannelBuilder;
@@ -49,9 +50,20 @@ final class Endpoint {
         return form.matches() && Integer.parseInt(form.group(2)) <= LARGEST_PORT;
     }
 
-    static ManagedChannelBuilder<?> channelTo(String endpoint) {
+    /** Those that are given, which are for a port, or none. */
+    static ChannelCredentials credentialsFor(String endpoint, ChannelCredentials given) {
+        if (given == null) {
+            return InsecureChannelCredentials.create();
+        }
+        if (endpoint.startsWith(UNIX)) {
+            throw RemoraException.invalidField("credentials", "are for host:port, and the endpoint is \"" + endpoint + "\"; leave them out");
+        }
+        return given;
+    }
+
+    static ManagedChannelBuilder<?> channelTo(String endpoint, ChannelCredentials credentials) {
         ManagedChannelBuilder<?> channel =
-                Grpc.newChannelBuilder(targetOf(endpoint), InsecureChannelCredentials.create()).overrideAuthority(authorityOf(endpoint));
+                Grpc.newChannelBuilder(targetOf(endpoint), credentials).overrideAuthority(authorityOf(endpoint));
         if (endpoint.startsWith(UNIX) && channel instanceof NettyChannelBuilder netty) {
             netty.withOption(ChannelOption.SO_KEEPALIVE, null); // gRPC sets it, and Netty warns that these sockets have none
         }

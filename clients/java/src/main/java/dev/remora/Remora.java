@@ -13,6 +13,7 @@ import dev.remora.v1.UserServiceGrpc;
 import dev.remora.v1.VectorServiceGrpc;
 import dev.remora.v1.WorkflowServiceGrpc;
 import io.grpc.Channel;
+import io.grpc.ChannelCredentials;
 import io.grpc.Metadata;
 import java.time.Duration;
 
@@ -127,6 +128,7 @@ public final class Remora implements AutoCloseable {
         private String endpoint;
         private Duration timeout = Duration.ofSeconds(2);
         private Origin origin;
+        private ChannelCredentials credentials;
 
         private Builder() {}
 
@@ -161,10 +163,19 @@ public final class Remora implements AutoCloseable {
             return this;
         }
 
+        /**
+         * How it connects to a host and port that speak TLS: {@link io.grpc.TlsChannelCredentials} with the authorities of the server
+         * and, if the server requires one, the client's certificate.
+         */
+        public Builder credentials(ChannelCredentials credentials) {
+            this.credentials = credentials;
+            return this;
+        }
+
         /** Makes the client. It does not connect yet. */
         public Remora build() {
             String chosen = endpoint != null ? endpoint : Endpoint.ofEnvironment(System.getenv());
-            return new Remora(chosen, new RemoraChannel(chosen, identity, timeout, origin));
+            return new Remora(chosen, new RemoraChannel(chosen, Endpoint.credentialsFor(chosen, credentials), identity, timeout, origin));
         }
 
         private Builder header(String name, String value) {

@@ -5,6 +5,7 @@ import com.google.protobuf.Message;
 import dev.remora.v1.Origin;
 import io.grpc.CallOptions;
 import io.grpc.Channel;
+import io.grpc.ChannelCredentials;
 import io.grpc.ClientCall;
 import io.grpc.ClientInterceptors;
 import io.grpc.ConnectivityState;
@@ -30,13 +31,13 @@ final class RemoraChannel extends Channel {
     private final AtomicLong revision = new AtomicLong();
     private volatile boolean closed;
 
-    RemoraChannel(String endpoint, Metadata identity, Duration timeout, Origin origin) {
+    RemoraChannel(String endpoint, ChannelCredentials credentials, Metadata identity, Duration timeout, Origin origin) {
         this.endpoint = endpoint;
         this.timeout = timeout;
         this.origin = origin;
         Metadata sent = new Metadata();
         sent.merge(identity); // the builder may be used again
-        connection = Endpoint.channelTo(endpoint)
+        connection = Endpoint.channelTo(endpoint, credentials)
                 .disableRetry() // calls are repeated here
                 .disableServiceConfigLookUp()
                 .proxyDetector(address -> null)

@@ -1,12 +1,15 @@
 package dev.remora;
 
 import dev.remora.v1.GetStatusRequest;
+import io.grpc.ChannelCredentials;
 import java.io.IOException;
 import java.net.InetAddress;
 import java.net.ServerSocket;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
 import java.util.concurrent.CompletableFuture;
 
 /** A real server for tests, run by the Python of the clone. It keeps all in memory. */
@@ -17,14 +20,18 @@ record RealServer(String endpoint, Process process) implements AutoCloseable {
     static final Path REPOSITORY = Path.of("../..").toAbsolutePath().normalize();
 
     static RealServer start(String endpoint) throws IOException {
+        return start(endpoint, List.of(), null);
+    }
+
+    /** One with more arguments, that is asked with these credentials. */
+    static RealServer start(String endpoint, List<String> arguments, ChannelCredentials credentials) throws IOException {
         Path log = Files.createTempFile("remora-", ".log");
-        Process process = new ProcessBuilder(
-                        fromClone("REMORA_PYTHON", ".venv/bin/python"), "-m", "remora_server", "--listen", endpoint,
-                        "--data", ":memory:", "--model-dir", fromClone("REMORA_MODEL_DIR", ".cache/model"))
-                .redirectErrorStream(true)
-                .redirectOutput(log.toFile())
-                .start();
-        try (Remora client = client(endpoint)) {
+        List<String> command = new ArrayList<>(List.of(
+                python(), "-m", "remora_server", "--listen", endpoint,
+                "--data", ":memory:", "--model-dir", fromClone("REMORA_MODEL_DIR", ".cache/model")));
+        command.addAll(arguments);
+        Process process = new ProcessBuilder(command).redirectErrorStream(true).redirectOutput(log.toFile()).start();
+        try (Remora client = Remora.builder().endpoint(endpoint).timeout(PATIENCE).credentials(credentials).build()) {
             CompletableFuture<Void> healthy = CompletableFuture.runAsync(() -> client.admin().getStatus(GetStatusRequest.getDefaultInstance()));
             CompletableFuture.anyOf(healthy, process.onExit()).join();
         }
@@ -54,6 +61,10 @@ record RealServer(String endpoint, Process process) implements AutoCloseable {
     @Override
     public void close() {
         process.destroyForcibly().onExit().join();
+    }
+
+    static String python() {
+        return fromClone("REMORA_PYTHON", ".venv/bin/python");
     }
 
     private static String fromClone(String variable, String place) {

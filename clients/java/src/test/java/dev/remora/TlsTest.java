@@ -1,0 +1,77 @@
+package dev.remora;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import dev.remora.v1.GetStatusRequest;
+import io.grpc.ChannelCredentials;
+import io.grpc.Status;
+import io.grpc.StatusRuntimeException;
+import io.grpc.TlsChannelCredentials;
+import java.io.IOException;
+import java.nio.file.Path;
+import java.time.Duration;
+import java.util.List;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+
+/** TLS with a real server, its certificate and the client's. */
+class TlsTest {
+    @TempDir
+    private Path folder;
+
+    @Test
+    void aClientSpeaksTlsAndShowsItsCertificate() throws Exception {
+        makeCertificates();
+        List<String> arguments = List.of(
+                "--tls-cert", pem("server"), "--tls-key", pem("server-key"), "--tls-client-ca", pem("authority"));
+        try (RealServer server = RealServer.start(RealServer.overTcp(), arguments, shown("authority"))) {
+            ask(server.endpoint(), shown("authority"), RealServer.PATIENCE);
+
+            assertRefused(server.endpoint(), trusting("authority").build());
+            assertRefused(server.endpoint(), shown("stranger"));
+        }
+    }
+
+    @Test
+    void aUnixSocketHasNoTls() throws IOException {
+        Remora.Builder builder = Remora.builder().endpoint("unix:/s").credentials(TlsChannelCredentials.create());
+
+        assertTrue(assertThrows(RemoraException.class, builder::build).is(Reason.INVALID_FIELD));
+    }
+
+    private static void ask(String endpoint, ChannelCredentials credentials, Duration timeout) {
+        try (Remora client = Remora.builder().endpoint(endpoint).credentials(credentials).timeout(timeout).build()) {
+            client.admin().getStatus(GetStatusRequest.getDefaultInstance());
+        }
+    }
+
+    private static void assertRefused(String endpoint, ChannelCredentials credentials) {
+        StatusRuntimeException refused =
+                assertThrows(StatusRuntimeException.class, () -> ask(endpoint, credentials, Duration.ofSeconds(2)));
+        assertEquals(Status.Code.UNAVAILABLE, refused.getStatus().getCode());
+    }
+
+    private ChannelCredentials shown(String authority) throws IOException {
+        return trusting(authority).keyManager(file("client"), file("client-key")).build();
+    }
+
+    private TlsChannelCredentials.Builder trusting(String authority) throws IOException {
+        return TlsChannelCredentials.newBuilder().trustManager(file(authority));
+    }
+
+    private java.io.File file(String name) {
+        return folder.resolve(name + ".pem").toFile();
+    }
+
+    private String pem(String name) {
+        return file(name).toString();
+    }
+
+    private void makeCertificates() throws IOException, InterruptedException {
+        Path script = RealServer.REPOSITORY.resolve("tests/certificates.py");
+        Process made = new ProcessBuilder(RealServer.python(), script.toString(), folder.toString()).inheritIO().start();
+        assertEquals(0, made.waitFor());
+    }
+}
