@@ -15,7 +15,7 @@ import {
   type MessageShape,
   toBinary,
 } from "@bufbuild/protobuf";
-import { Connection, FailedCall } from "./connection.js";
+import { Connection, FailedCall, type TlsOptions } from "./connection.js";
 import { requireOwnDefault, targetOf } from "./endpoint.js";
 import { ClientClosedError, type RemoraError, RevisionUnknownError } from "./errors.js";
 import type { Origin } from "./generated/remora/v1/calls_pb.js";
@@ -37,6 +37,7 @@ export interface CallsSettings {
   readonly headers: Readonly<Record<string, string>>;
   readonly origin: Origin;
   readonly timeoutMs: number;
+  readonly tls: TlsOptions | undefined;
 }
 
 /** The fields that requests have in common, as far as they have them. */
@@ -58,7 +59,7 @@ export class Calls {
     this.#connection = new Connection(() => {
       requireOwnDefault(settings.endpoint);
       return targetOf(settings.endpoint);
-    });
+    }, settings.tls);
   }
 
   /** The greatest revision that this client wrote or was told of. */

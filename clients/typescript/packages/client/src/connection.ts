@@ -6,6 +6,18 @@ import * as grpc from "@grpc/grpc-js";
 import type { Target } from "./endpoint.js";
 import { STATUS_CODES, type StatusCode } from "./errors.js";
 
+/** How TLS is spoken; certificates and keys in PEM. */
+export interface TlsOptions {
+  /** The authorities that may have signed the server's certificate. Default: those that Node trusts. */
+  ca?: string | Uint8Array | undefined;
+  /** The client's certificate, if the server requires one. */
+  cert?: string | Uint8Array | undefined;
+  /** The key of that certificate. */
+  key?: string | Uint8Array | undefined;
+  /** The name that the server's certificate must have. Default: the host of the endpoint. */
+  serverName?: string | undefined;
+}
+
 /** How a call is made. */
 export interface CallSettings {
   readonly headers: Readonly<Record<string, string>>;
@@ -58,12 +70,14 @@ const UNSENT = /^No connection established|^Name resolution failed|^Deadline exc
 /** A connection that is opened by the first call, and again by the next call after it broke. It keeps no process alive. */
 export class Connection {
   readonly #target: () => Target;
+  readonly #tls: TlsOptions | undefined;
   readonly #calls = new Set<grpc.ClientUnaryCall>();
   #client: grpc.Client | undefined;
 
   /** `target` is asked when the connection is first opened. */
-  constructor(target: () => Target) {
+  constructor(target: () => Target, tls?: TlsOptions) {
     this.#target = target;
+    this.#tls = tls;
   }
 
   /** The reply to one call. Throws FailedCall. */
@@ -71,7 +85,7 @@ export class Connection {
     if (signal?.aborted) {
       throw cancelled(signal, false);
     }
-    this.#client ??= opened(this.#target());
+    this.#client ??= opened(this.#target(), this.#tls);
     const client = this.#client;
     const metadata = metadataOf(headers);
     const deadline = Date.now() + timeoutMs;
@@ -101,12 +115,27 @@ export class Connection {
   }
 }
 
-function opened(target: Target): grpc.Client {
+function opened(target: Target, tls: TlsOptions | undefined): grpc.Client {
   const [address, authority] =
     "path" in target
       ? [`unix:${target.path}`, { "grpc.default_authority": "localhost" }]
       : [`${bracketed(target.host)}:${target.port}`, {}];
-  return new grpc.Client(address, grpc.credentials.createInsecure(), { ...OPTIONS, ...authority });
+  return new grpc.Client(address, channelCredentials(tls), { ...OPTIONS, ...authority, ...named(tls) });
+}
+
+function channelCredentials(tls: TlsOptions | undefined): grpc.ChannelCredentials {
+  if (tls === undefined) {
+    return grpc.credentials.createInsecure();
+  }
+  return grpc.credentials.createSsl(pem(tls.ca), pem(tls.key), pem(tls.cert));
+}
+
+function named(tls: TlsOptions | undefined): grpc.ChannelOptions {
+  return tls?.serverName === undefined ? {} : { "grpc.ssl_target_name_override": tls.serverName };
+}
+
+function pem(given: string | Uint8Array | undefined): Buffer | null {
+  return given === undefined ? null : Buffer.from(given);
 }
 
 function metadataOf(headers: Readonly<Record<string, string>>): grpc.Metadata {

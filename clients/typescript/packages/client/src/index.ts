@@ -10,6 +10,7 @@ export {
 } from "@bufbuild/protobuf/wkt";
 export type { CallOptions } from "./calls.js";
 export { ClientConnection, type ConnectionOptions } from "./client-connection.js";
+export type { TlsOptions } from "./connection.js";
 export {
   type AppendedMessage,
   type ContextOptions,

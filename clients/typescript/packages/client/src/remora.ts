@@ -2,6 +2,7 @@
 
 import { create } from "@bufbuild/protobuf";
 import { Calls, requireTimeout } from "./calls.js";
+import type { TlsOptions } from "./connection.js";
 import { Conversation, type ConversationOptions } from "./conversation.js";
 import { resolveEndpoint } from "./endpoint.js";
 import { Facts } from "./facts.js";
@@ -28,6 +29,7 @@ const OPTIONS = [
   "timeoutMs",
   "agentId",
   "runId",
+  "tls",
 ] as const satisfies readonly (keyof RemoraOptions)[];
 const DEFAULT_TIMEOUT_MS = 2_000;
 
@@ -45,6 +47,8 @@ export interface RemoraOptions {
   agentId?: string | undefined;
   /** Kept in the records of writes. */
   runId?: string | undefined;
+  /** Speaks TLS with a host and port. */
+  tls?: TlsOptions | undefined;
 }
 
 /**
@@ -97,6 +101,7 @@ export class Remora {
       headers: credentials(options),
       origin: create(OriginSchema, { agentId, runId }),
       timeoutMs: requireTimeout(timeoutMs),
+      tls: requireTls(options.tls, this.endpoint),
     });
     this.#calls = calls;
     this.conversations = serviceClient(ConversationService, calls);
@@ -140,6 +145,20 @@ export class Remora {
   close(): void {
     this.#calls.close();
   }
+}
+
+function requireTls(tls: TlsOptions | undefined, endpoint: string): TlsOptions | undefined {
+  if (tls === undefined) {
+    return undefined;
+  }
+  requireKnown(tls, ["ca", "cert", "key", "serverName"], "option of tls");
+  if (endpoint.startsWith("unix:")) {
+    throw invalidField("tls", `is for host:port, and the endpoint is ${JSON.stringify(endpoint)}; leave it out`);
+  }
+  if ((tls.cert === undefined) !== (tls.key === undefined)) {
+    throw invalidField("tls", "has one of cert and key; it must have both, or neither");
+  }
+  return tls;
 }
 
 /** The metadata that identifies the caller. */

@@ -6,7 +6,7 @@ import { closeSync, mkdtempSync, openSync, readFileSync, rmSync } from "node:fs"
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
-import { Remora } from "../src/index.js";
+import { Remora, type TlsOptions } from "../src/index.js";
 import { PATIENCE_MS } from "./failures.js";
 
 export const REPOSITORY = resolve("../../../..");
@@ -14,24 +14,35 @@ export const PYTHON = process.env.REMORA_PYTHON ?? join(REPOSITORY, ".venv/bin/p
 
 export type Listening = "unix" | "tcp";
 
+/** More arguments of a server, and how it is asked then. */
+export interface Secured {
+  readonly arguments: readonly string[];
+  readonly tls?: TlsOptions;
+}
+
 /** `remora serve` in a process of its own. What it keeps is in a folder that goes with it. */
 export class Server {
   readonly endpoint: string;
   readonly #folder: string;
   readonly #data: string;
+  readonly #secured: Secured;
   #process: ChildProcess | undefined;
 
-  private constructor(folder: string, endpoint: string, data: string) {
+  private constructor(folder: string, endpoint: string, data: string, secured: Secured = { arguments: [] }) {
+    this.#secured = secured;
     this.#folder = folder;
     this.endpoint = endpoint;
     this.#data = data;
   }
 
   /** A healthy server, all in memory unless it `keeps` its data. */
-  static async start(listening: Listening = "unix", { keeps = false } = {}): Promise<Server> {
+  static async start(
+    listening: Listening = "unix",
+    { keeps = false, secured }: { keeps?: boolean; secured?: Secured } = {},
+  ): Promise<Server> {
     const folder = mkdtempSync(join(tmpdir(), "remora-"));
     const endpoint = listening === "unix" ? `unix:${join(folder, "s")}` : `127.0.0.1:${await freePort()}`;
-    const server = new Server(folder, endpoint, keeps ? join(folder, "data") : ":memory:");
+    const server = new Server(folder, endpoint, keeps ? join(folder, "data") : ":memory:", secured);
     await server.run();
     return server;
   }
@@ -47,11 +58,12 @@ export class Server {
       this.#data,
       "--model-dir",
       modelDirectory(),
+      ...this.#secured.arguments,
     ];
     const log = openSync(this.#log, "a");
     this.#process = spawn(PYTHON, command, { stdio: ["ignore", log, log] });
     closeSync(log);
-    const client = new Remora({ endpoint: this.endpoint, timeoutMs: PATIENCE_MS });
+    const client = new Remora({ endpoint: this.endpoint, timeoutMs: PATIENCE_MS, tls: this.#secured.tls });
     await Promise.race([client.admin.getStatus({}), once(this.#process, "exit").then(() => this.#fail())]);
     client.close();
   }

@@ -1,0 +1,60 @@
+// TLS with a real server, its certificate and the client's.
+
+import assert from "node:assert/strict";
+import { execFileSync } from "node:child_process";
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, before, describe, test } from "node:test";
+import { ConnectionFailedError, InvalidFieldError, Remora, type TlsOptions } from "../src/index.js";
+import { PATIENCE_MS } from "./failures.js";
+import { PYTHON, REPOSITORY, Server } from "./server.js";
+
+describe("TLS", () => {
+  const folder = mkdtempSync(join(tmpdir(), "remora-"));
+  const pem = (name: string) => join(folder, `${name}.pem`);
+  const read = (name: string) => readFileSync(pem(name));
+  let known: TlsOptions;
+  let server: Server;
+
+  before(async () => {
+    execFileSync(PYTHON, [join(REPOSITORY, "tests/certificates.py"), folder]);
+    known = { ca: read("authority"), cert: read("client"), key: read("client-key") };
+    const files = ["--tls-cert", pem("server"), "--tls-key", pem("server-key"), "--tls-client-ca", pem("authority")];
+    server = await Server.start("tcp", { secured: { arguments: files, tls: known } });
+  });
+
+  after(async () => {
+    await server.remove();
+    rmSync(folder, { recursive: true });
+  });
+
+  async function ask(tls: TlsOptions, timeoutMs = PATIENCE_MS): Promise<void> {
+    const client = new Remora({ endpoint: server.endpoint, tls, timeoutMs });
+    try {
+      await client.admin.getStatus({});
+    } finally {
+      client.close();
+    }
+  }
+
+  test("is spoken by a client that shows its certificate", async () => {
+    await ask(known);
+  });
+
+  const wrong: Record<string, () => TlsOptions> = {
+    "shows no certificate": () => ({ ca: known.ca }),
+    "trusts another authority": () => ({ ...known, ca: read("stranger") }),
+    "wants another host": () => ({ ...known, serverName: "other.example" }),
+  };
+  for (const [what, tls] of Object.entries(wrong)) {
+    test(`connects no client that ${what}`, async () => {
+      await assert.rejects(ask(tls(), 1_000), ConnectionFailedError);
+    });
+  }
+
+  test("is for ports, and needs a certificate with its key", () => {
+    assert.throws(() => new Remora({ endpoint: "unix:/s", tls: {} }), InvalidFieldError);
+    assert.throws(() => new Remora({ endpoint: "localhost:1", tls: { cert: "c" } }), InvalidFieldError);
+  });
+});
