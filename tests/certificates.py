@@ -1,9 +1,13 @@
-"""Certificates as an authority issues them, in files."""
+"""Certificates as an authority issues them, in files.
+
+`python tests/certificates.py FOLDER` makes some for the tests of clients in other languages.
+"""
 
 from __future__ import annotations
 
 import datetime as dt
 import ipaddress
+import sys
 from pathlib import Path
 
 from cryptography import x509
@@ -93,3 +97,17 @@ def _name(name: str) -> x509.GeneralName:
 
 def _pem(certificate: x509.Certificate) -> bytes:
     return certificate.public_bytes(serialization.Encoding.PEM)
+
+
+def main() -> None:
+    """Make an authority, a server's certificate and a client's, and another authority."""
+    folder = Path(sys.argv[1])
+    authority = Authority(folder)
+    for name, issued in (("server", authority.server()), ("client", authority.client("agent.example"))):
+        issued.cert.rename(folder / f"{name}.pem")
+        issued.key.rename(folder / f"{name}-key.pem")
+    Authority(folder, "stranger")
+
+
+if __name__ == "__main__":
+    main()

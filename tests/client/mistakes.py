@@ -115,6 +115,13 @@ CLIENTS = (
     Mistake('Remora(host="h")', UnknownFieldError, "Remora() has no option 'host'; did you mean 'endpoint'?"),
     Mistake('Remora(tenant="müller")', InvalidFieldError, "tenant must be printable ASCII"),
     Mistake("Remora(token=5)", WrongTypeError, "token is an int; it must be a str or None"),
+    Mistake("Remora('localhost:1', tls=True)", WrongTypeError, "tls is True (a bool); it must be a Tls or None"),
+    Mistake(
+        "Remora('unix:/s', tls=Tls())",
+        InvalidFieldError,
+        "tls is for host:port, and the endpoint is 'unix:/s'; leave it out",
+    ),
+    Mistake("Tls(cert_file='me.pem')", InvalidFieldError, "cert_file needs key_file"),
     Mistake("closed.status()", ClientClosedError, "the client is closed; make another"),
 )
 """Mistakes in making a client."""

@@ -26,6 +26,7 @@ from remora import (
     Step,
     Suspension,
     TimelineEvent,
+    Tls,
     Vector,
     WorkflowRun,
     edits,
@@ -39,7 +40,7 @@ VALUES = {
     "HELLO": HELLO, "NOON": NOON, "Condition": Condition, "Embedding": Embedding, "Message": Message, "Remora": Remora,
     "Step": Step, "date": date, "datetime": datetime, "edits": edits, "timedelta": timedelta,
     "HistoryEntry": HistoryEntry, "Suspension": Suspension, "TimelineEvent": TimelineEvent, "Vector": Vector,
-    "WorkflowRun": WorkflowRun, "np": np,
+    "WorkflowRun": WorkflowRun, "Tls": Tls, "np": np,
 }  # fmt: skip
 
 
