@@ -8,11 +8,11 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from msgspec.structs import replace
-from tests.patience import eventually
+from tests.patience import PATIENCE, eventually
 from tests.store.asking import Tenant, draft, facts_of, listed
 
 from remora.v1.fact_pb2 import Fact
-from remora_server.domain.calls import Write
+from remora_server.domain.calls import Read, Write
 from remora_server.domain.context_messages import ContextMessage
 from remora_server.domain.conversations import ConversationDraft, ConversationUpdate
 from remora_server.domain.errors import ConversationNotFound, StoreFull
@@ -23,7 +23,7 @@ from remora_server.domain.short_term import DeleteOldest, Flush, Overflow, Short
 from remora_server.domain.status import OverflowStatus
 from remora_server.domain.summarizing import WindowReader
 from remora_server.domain.tokens import APPROXIMATE
-from remora_server.domain.windows import WHOLE, Window, WindowMoved, WindowStore
+from remora_server.domain.windows import WHOLE, Growth, Summary, Window, WindowMoved, WindowStore
 from remora_server.engine import overflow
 from remora_server.engine.authors import Author
 from remora_server.engine.tokens import NativeTokenCounter
@@ -155,6 +155,63 @@ def test_sixteen_writers_overflow_one_window(tenant: Tenant, moving: overflow.Ov
     kept = eventually(lambda: window(tenant), until=lambda found: len(found) <= 10)
     assert kept == everything(tenant)[-len(kept) :]
     assert len(everything(tenant)) == 321
+
+
+class Held:
+    """Windows whose first look is held until `released`; `looks` are the conversations that were looked at."""
+
+    def __init__(self, windows: WindowStore) -> None:
+        self.looks: list[str] = []
+        self.begun, self.released = threading.Event(), threading.Event()
+        self._windows = windows
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._windows, name)
+
+    def current(self, read: Read, conversation_id: str, user_id: str) -> tuple[Window, Summary | None, int]:
+        found = self._windows.current(read, conversation_id, user_id)
+        self.looks.append(conversation_id)
+        self.begun.set()
+        assert self.released.wait(PATIENCE)
+        return found
+
+
+@pytest.fixture
+def held(tenant: Tenant) -> Iterator[tuple[Held, overflow.Overflow]]:
+    """Windows, with what moves them in the middle of its first look, at `c`, where `first` was said."""
+    held = Held(tenant.store.windows)
+    moving = overflow_of(tenant, held)  # type: ignore[arg-type] # it is one, but for what it holds
+    tenant.store.windows.listen(moving)
+    moving.start()
+    say(tenant, "first", create=of(100, Trim(50)))
+    assert held.begun.wait(PATIENCE)
+    yield held, moving
+    held.released.set()
+    moving.close()
+
+
+def test_what_is_said_while_a_window_is_looked_at_needs_no_second_look(
+    tenant: Tenant, held: tuple[Held, overflow.Overflow]
+) -> None:
+    windows, moving = held
+    for _ in range(4):
+        moving.written(tenant.id, "c", 0, Growth([TEN], 10))
+    windows.released.set()
+    other = of(100, Trim(50))
+    tenant.store.messages.append(tenant.write, "behind", "", [draft("a", TEN)], other)  # its turn is last
+
+    eventually(lambda: "behind" in windows.looks)
+
+    assert windows.looks[:2] == ["c", "behind"]
+
+
+def test_a_window_that_becomes_too_large_while_it_is_looked_at_moves(
+    tenant: Tenant, held: tuple[Held, overflow.Overflow]
+) -> None:
+    say(tenant, *"abcdefghijkl")
+    held[0].released.set()
+
+    eventually(lambda: window(tenant), until=list("hijkl").__eq__)
 
 
 def test_a_window_moves_from_where_it_was_expected(tenant: Tenant) -> None:

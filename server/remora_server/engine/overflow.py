@@ -45,6 +45,13 @@ class Watched(Struct):
     room: int
 
 
+class Grown(Struct):
+    """What was appended to a window while it was looked at, which may have been seen or not, up to a revision."""
+
+    growths: list[Growth] = []
+    revision: int = 0
+
+
 class Overflow:
     """Moves windows in the background, from `start` to `close`, one conversation at a time.
 
@@ -68,6 +75,7 @@ class Overflow:
         self._summarizing = Summarizing(windows, store, tokens)
         self._summaries = Summaries(windows, self._summarizing, author, self._turn)
         self._watched: OrderedDict[Key, Watched] = OrderedDict()
+        self._looked_at: dict[Key, Grown] = {}
         self._lock = new_lock(Level.LEAF)
         self._turns = Turns()
         self._thread = LongLived("overflow", self._run)
@@ -105,11 +113,19 @@ class Overflow:
     def written(self, tenant_id: str, conversation_id: str, revision: int, growth: Growth | None) -> None:
         """See `domain.windows.WindowListener`. This is brief, unless tokens are counted in another encoding."""
         key = tenant_id, conversation_id
-        if growth is None or not self._has_room(key, growth):
+        if growth is None or not self._has_room(key, revision, growth):
             self._turn(key, revision)
 
-    def _has_room(self, key: Key, growth: Growth) -> bool:
+    def _has_room(self, key: Key, revision: int, growth: Growth) -> bool:
+        """Whether a window need not be looked at for this. One that is being looked at counts it at the end of that:
+        else it would be looked at for as long as anybody writes.
+        """
         with self._lock:
+            grown = self._looked_at.get(key)
+            if grown is not None:
+                grown.growths.append(growth)
+                grown.revision = max(revision, grown.revision)
+                return True
             known = self._watched.get(key)
             if known is None:
                 return False
@@ -156,12 +172,25 @@ class Overflow:
                 logger.info("a window was moved at last")
 
     def _move(self, key: Key, revision: int) -> None:
+        with self._lock:
+            self._watched.pop(key, None)
+            grown = self._looked_at[key] = Grown()
+        try:
+            watched = self._looked(key, revision)
+        except BaseException:
+            if self._stop_looking(key, None):
+                self._turn(key, grown.revision)
+            raise
+        if self._stop_looking(key, watched) and watched is not None and watched.room < 0:
+            self._turn(key, grown.revision)
+
+    def _looked(self, key: Key, revision: int) -> Watched | None:
+        """Move a window, if it has too many tokens, and say how many it may have now; None without a policy."""
         tenant_id, conversation_id = key
-        self._forget(key)  # a write from here on has the window counted again
         view = self._windows.view(Read(tenant_id, min_revision=revision), conversation_id)
         policy = view.conversation.draft.short_term
         if policy is None:
-            return
+            return None
         first = first_to_stay(policy, view.messages, view.counts)
         begin = first or view.window.first_sequence
         system = newest_system(view.listed, begin)
@@ -176,7 +205,7 @@ class Overflow:
             count for message, count in zip(view.messages, view.counts, strict=True) if message.sequence >= first
         )
         room = policy.trigger - left - view.summary_tokens
-        self._watch(key, Watched(policy, room if room >= 0 else self._room_beyond(key, view, policy)))
+        return Watched(policy, room if room >= 0 else self._room_beyond(key, view, policy))
 
     def _room_beyond(self, key: Key, view: WindowView, policy: ShortTermPolicy) -> int:
         """By how much a window may grow that has too many tokens already, before it is looked at again."""
@@ -189,9 +218,13 @@ class Overflow:
         self._summaries.wait(key, view.revision)
         return policy.trigger
 
-    def _watch(self, key: Key, watched: Watched) -> None:
+    def _stop_looking(self, key: Key, watched: Watched | None) -> bool:
+        """Count what is appended from here on; what came since the look began is counted, too. Whether anything did."""
         with self._lock:
-            self._watched[key] = watched
-            self._watched.move_to_end(key)
-            while len(self._watched) > MOST_WATCHED:
-                self._watched.popitem(last=False)
+            growths = self._looked_at.pop(key).growths
+            if watched is not None:
+                watched.room -= sum(self._tokens_of(watched.policy, growth) for growth in growths)
+                self._watched[key] = watched
+                if len(self._watched) > MOST_WATCHED:
+                    self._watched.popitem(last=False)
+        return bool(growths)
