@@ -18,6 +18,7 @@ from remora.v1.conversation_pb2 import Conversation
 from remora.v1.conversation_service_pb2 import AppendMessagesRequest, ListMessagesRequest
 from remora.v1.memory_service_pb2 import SearchMessagesRequest
 from remora.v1.message_pb2 import Message
+from remora.v1.short_term_pb2 import ShortTermPolicy
 
 SERVICE = "/remora.v1.ConversationService"
 SEARCH_PATH = "/remora.v1.MemoryService/SearchMessages"
@@ -66,13 +67,15 @@ class Remora(Server):
             self.append_request(f"conversation-{client}", f"user-{client}", [text]) for text in texts(client, TEXTS)
         ]
 
-    def append_request(self, conversation: str, user: str, batch: list[str]) -> bytes:
+    def append_request(
+        self, conversation: str, user: str, batch: list[str], short_term: ShortTermPolicy | None = None
+    ) -> bytes:
         """An append that creates the conversation where it is missing."""
         return AppendMessagesRequest(
             conversation_id=conversation,
             user_id=user,
             messages=[Message(role="user", text=text) for text in batch],
-            create_if_missing=Conversation(user_id=user),
+            create_if_missing=Conversation(user_id=user, short_term=short_term),
             request_id=NUMBER_PLACE * 2,  # as long as the client's
         ).SerializeToString()
 
