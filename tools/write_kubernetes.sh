@@ -25,6 +25,9 @@ write sidecar persistence.enabled=false
 write volume persistence.enabled=true remora.data.claim=memory-data remora.backups.claim=memory-backups
 write tcp remora.tcp.enabled=true remora.tcp.tokenSecret=remora-tokens \
     "remora.tcp.clients[0].podSelector.matchLabels.remora-client=yes"
+write tls remora.tcp.enabled=true remora.tcp.tokenSecret=remora-tokens \
+    "remora.tcp.clients[0].podSelector.matchLabels.remora-client=yes" \
+    remora.tcp.tls.secret=remora-tls remora.tcp.tls.clientCertificates=true
 
 if [[ ${1:-} == --check ]]; then
     ! command -v kubernetes-validate >/dev/null || kubernetes-validate --strict --quiet "$work"/kubernetes/*.yaml

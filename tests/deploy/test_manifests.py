@@ -86,8 +86,8 @@ def served(pod: Object) -> dict[str, Any]:
 
 
 def test_there_are_files_with_and_without_a_volume_and_over_tcp() -> None:
-    assert [file.stem for file in FILES] == ["sidecar", "tcp", "volume"]
-    assert len(PODS) == 3
+    assert [file.stem for file in FILES] == ["sidecar", "tcp", "tls", "volume"]
+    assert len(PODS) == 4
 
 
 @pytest.mark.parametrize("pod", PODS)
@@ -195,16 +195,32 @@ def test_volumes_that_stay_are_claimed_and_the_data_is_used_by_one_pod_at_a_time
 
 
 def test_a_port_for_other_pods_asks_for_tokens_and_names_who_may_call() -> None:
-    [policy] = objects("NetworkPolicy")
-    [pod] = [pod for pod in PODS if "token_file" in served(pod)]
-    [volume] = [volume for volume in pod["volumes"] if volume["name"] == "remora-tokens"]
-    probes, calls = policy["spec"]["ingress"]
+    policies = list(objects("NetworkPolicy"))
+    pods = [pod for pod in PODS if "token_file" in served(pod)]
+    assert len(policies) == len(pods) == 2
+    for policy, pod in zip(policies, pods, strict=True):
+        [volume] = [volume for volume in pod["volumes"] if volume["name"] == "remora-tokens"]
+        probes, calls = policy["spec"]["ingress"]
 
-    assert volume["secret"]["defaultMode"] == 0o440
-    assert str(served(pod)["token_file"]).startswith(mounts(sidecar(pod))["remora-tokens"])
-    assert probes["ports"] == [{"protocol": "TCP", "port": 9090}]
-    assert calls["from"]
-    assert served(pod)["listen"][1] == f"0.0.0.0:{calls['ports'][0]['port']}"
+        assert volume["secret"]["defaultMode"] == 0o440
+        assert str(served(pod)["token_file"]).startswith(mounts(sidecar(pod))["remora-tokens"])
+        assert probes["ports"] == [{"protocol": "TCP", "port": 9090}]
+        assert calls["from"]
+        assert served(pod)["listen"][1] == f"0.0.0.0:{calls['ports'][0]['port']}"
+
+
+def test_a_port_with_tls_has_its_files_from_a_secret_that_the_sidecar_alone_mounts() -> None:
+    [pod] = [pod for pod in PODS if "tls_cert" in served(pod)]
+    [volume] = [volume for volume in pod["volumes"] if volume["name"] == "remora-tls"]
+    folder = mounts(sidecar(pod))["remora-tls"]
+
+    assert volume["secret"] == {"secretName": "remora-tls", "defaultMode": 0o440}
+    assert [str(served(pod)[name]) for name in ("tls_cert", "tls_key", "tls_client_ca")] == [
+        f"{folder}/tls.crt",
+        f"{folder}/tls.key",
+        f"{folder}/ca.crt",
+    ]
+    assert all("remora-tls" not in mounts(container) for container in pod["containers"])
 
 
 def test_the_schema_knows_every_value_of_the_chart() -> None:

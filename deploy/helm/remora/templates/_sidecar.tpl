@@ -11,6 +11,13 @@ args:
   {{- if $values.tcp.enabled }}
   - --listen=0.0.0.0:{{ $values.tcp.port }}
   - --token-file=/run/secrets/remora/tokens
+  {{- if $values.tcp.tls.secret }}
+  - --tls-cert=/run/secrets/remora-tls/tls.crt
+  - --tls-key=/run/secrets/remora-tls/tls.key
+  {{- if $values.tcp.tls.clientCertificates }}
+  - --tls-client-ca=/run/secrets/remora-tls/ca.crt
+  {{- end }}
+  {{- end }}
   {{- end }}
   - --health-listen=0.0.0.0:{{ $values.healthPort }}
   - --data=/var/lib/remora
@@ -55,6 +62,9 @@ volumeMounts:
   {{- end }}
   {{- if $values.tcp.enabled }}
   - {name: remora-tokens, mountPath: /run/secrets/remora, readOnly: true}
+  {{- if $values.tcp.tls.secret }}
+  - {name: remora-tls, mountPath: /run/secrets/remora-tls, readOnly: true}
+  {{- end }}
   {{- end }}
 {{- end -}}
 
@@ -70,7 +80,7 @@ volumeMounts:
 {{/* This chart's appVersion: a dependent chart has its own. */}}
 {{- define "remora.version" -}}0.1.0{{- end -}}
 
-{{/* The volumes of the socket, the data, the backups and the tokens. */}}
+{{/* The volumes of the socket, the data, the backups, the tokens and the certificates. */}}
 {{- define "remora.volumes" -}}
 {{- $values := .Values.remora -}}
 - name: remora-socket
@@ -88,5 +98,9 @@ volumeMounts:
 {{- if $values.tcp.enabled }}
 - name: remora-tokens
   secret: {secretName: {{ $values.tcp.tokenSecret }}, defaultMode: 0440}
+{{- if $values.tcp.tls.secret }}
+- name: remora-tls
+  secret: {secretName: {{ $values.tcp.tls.secret }}, defaultMode: 0440}
+{{- end }}
 {{- end }}
 {{- end -}}
