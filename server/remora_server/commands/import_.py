@@ -111,7 +111,11 @@ def fill(parser: argparse.ArgumentParser) -> None:
         help="the id of the conversation; of several, the first part of their ids (default: the file's name)",
     )
     files = parser.add_argument_group("for the SQLite file of a framework's own store")
-    files.add_argument("--from", choices=sorted(SOURCES), help="whose file it is: it is read, copied, and compared")
+    files.add_argument(
+        "--from",
+        choices=sorted(SOURCES),
+        help="whose file it is: it is read, copied, and compared (default: nobody's, FILE is an export or chat JSONL)",
+    )
     files.add_argument(
         "--user-label",
         type=int,
