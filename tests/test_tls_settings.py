@@ -120,6 +120,18 @@ def test_a_server_reads_what_is_rotated_and_drops_no_client(directory: Path) -> 
         assert eventually(lambda: is_refused(UnauthenticatedError, newer))
 
 
+def test_commands_connect_with_tls(directory: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    authority, port = Authority(directory), free_port()
+    issued, client = authority.server(), authority.client("me")
+    files = [f"--tls-cert={issued.cert}", f"--tls-key={issued.key}", f"--tls-client-ca={authority.file}"]
+    known = [f"--ca-file={authority.file}", f"--cert-file={client.cert}", f"--key-file={client.key}"]
+    with serving(directory, f"--listen=localhost:{port}", *files):
+        assert main(["log", f"--endpoint=localhost:{port}", *known]) == 0
+
+    assert main(["log", f"--endpoint=localhost:{port}", f"--cert-file={client.cert}"]) == 2
+    assert "cert_file needs key_file" in capsys.readouterr().err
+
+
 def test_a_certificate_that_has_expired_is_found(directory: Path, capsys: pytest.CaptureFixture[str]) -> None:
     issued = Authority(directory).server(ends_in=-DAY)
 

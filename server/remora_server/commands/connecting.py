@@ -8,11 +8,11 @@ import socket
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
-from remora import Remora, RemoraError
+from remora import Remora, RemoraError, Tls
 from remora.address import ENDPOINT_VARIABLE
 from remora.errors import DeadlineExceededError
 from remora_server.commands.failures import CommandFailed, Misused
-from remora_server.commands.parsing import name
+from remora_server.commands.parsing import filled, name
 from remora_server.domain.errors import one_line
 from remora_server.settings.settings import TENANT_VARIABLE, TOKEN_VARIABLE
 
@@ -23,7 +23,7 @@ CALL_SECONDS = 60.0
 
 
 def add_connection_flags(parser: argparse.ArgumentParser) -> None:
-    """Add `--endpoint`, `--tenant` and `--token`."""
+    """Add `--endpoint`, `--tenant`, `--token` and the files of TLS."""
     parser.add_argument(
         "--endpoint",
         type=name,
@@ -36,6 +36,16 @@ def add_connection_flags(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--token", type=name, help=f"the token, if the server requires one (default: ${TOKEN_VARIABLE})"
     )
+    parser.add_argument(
+        "--ca-file",
+        type=filled,
+        metavar="FILE",
+        help="the authorities in PEM that may have signed the server's certificate (default: none, there is no TLS)",
+    )
+    parser.add_argument(
+        "--cert-file", type=filled, metavar="FILE", help="the certificate that the server requires (default: none)"
+    )
+    parser.add_argument("--key-file", type=filled, metavar="FILE", help="its private key (default: none)")
 
 
 @contextmanager
@@ -50,6 +60,7 @@ def connected(given: Mapping[str, str | None], *, token: str | None = None) -> I
             token=given["token"] or os.environ.get(TOKEN_VARIABLE) or token,
             tenant=given["tenant"] or os.environ.get(TENANT_VARIABLE),
             timeout=CALL_SECONDS,
+            tls=_tls(given),
         )
     except ValueError as error:
         raise Misused(str(error)) from error
@@ -60,6 +71,11 @@ def connected(given: Mapping[str, str | None], *, token: str | None = None) -> I
             yield client
         except (RemoraError, PermissionError) as error:
             raise CommandFailed(one_line(error)) from error
+
+
+def _tls(given: Mapping[str, str | None]) -> Tls | None:
+    files = {name: given[name] for name in ("ca_file", "cert_file", "key_file")}
+    return Tls(**files) if any(files.values()) else None
 
 
 def _require_listener(endpoint: str) -> None:
