@@ -9,5 +9,6 @@ except ImportError as error:
 
 from remora.langgraph.saver import RemoraSaver
 from remora.langgraph.store import AsyncRemoraStore, RemoraStore
+from remora.langgraph.summarization import SummarizationNode
 
-__all__ = ["AsyncRemoraStore", "RemoraSaver", "RemoraStore"]
+__all__ = ["AsyncRemoraStore", "RemoraSaver", "RemoraStore", "SummarizationNode"]
