@@ -276,6 +276,15 @@ def test_flags_of_other_imports_are_refused(store: Store) -> None:
     )
 
 
+def test_a_file_of_sqlite_needs_to_be_said_whose_it_is(store: Store) -> None:
+    sources = "langgraph-checkpoints or langgraph-store or voltagent"
+
+    assert store.run_with(["import", str(store.file)]) == (
+        2,
+        [f"remora: {{file}} is a SQLite file: say with --from whose it is, {sources}"],
+    )
+
+
 def test_deleted_items_come_again(store: Store) -> None:
     store.put("a", "k", {})
     store.run()

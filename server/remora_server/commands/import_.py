@@ -20,7 +20,7 @@ from remora_server.commands.chat_lines import Line, chat_groups, is_chat_line, n
 from remora_server.commands.connecting import add_connection_flags, connected
 from remora_server.commands.failures import CommandFailed, Misused
 from remora_server.commands.moving import langgraph_checkpoints, langgraph_store, voltagent, voltagent_copy
-from remora_server.commands.moving.sqlite_file import SqliteFile, opened
+from remora_server.commands.moving.sqlite_file import MAGIC, SqliteFile, opened
 from remora_server.commands.output import diagnostics, noting_silence, progress_of_bytes
 from remora_server.commands.parsing import filled, name
 from remora_server.commands.record_groups import Group, RecordRefused
@@ -144,6 +144,8 @@ def run(given: dict[str, Any]) -> None:
     path = Path(given["file"])
     try:
         with path.open("rb") as stream:
+            if stream.peek(len(MAGIC)).startswith(MAGIC):
+                raise Misused(f"{path} is a SQLite file: say with --from whose it is, {' or '.join(sorted(SOURCES))}")
             _import(given, Lines(str(path), stream), path.stat().st_size, path.stem)
     except OSError as error:
         raise CommandFailed(f"{path} cannot be read: {error.strerror}") from error
