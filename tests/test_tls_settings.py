@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.certificates import DAY, Authority
+from tests.certificates import DAY, Authority, Issued
 from tests.patience import PATIENCE, eventually
 from tests.ports import free_port
 from tests.test_main import refused, serving
@@ -84,13 +84,17 @@ def test_tls_alone_lets_nobody_in_from_other_machines(directory: Path) -> None:
 
 
 def test_a_server_reads_what_is_rotated_and_drops_no_client(directory: Path) -> None:
-    old, new, cert, key = Authority(directory), Authority(directory, "new"), directory / "crt", directory / "key"
+    old, new, mounted = Authority(directory), Authority(directory, "new"), directory / "mounted"
     tenants, tokens = directory / "tenants", token_file(directory / "tokens", "t acme")
     tenants.write_text("alice a\n")
     issued, client, port = old.server(), old.client("alice"), free_port()
-    issued.cert.rename(cert)
-    issued.key.rename(key)
-    arguments = [f"--tls-cert={cert}", f"--tls-key={key}", f"--tls-client-ca={old.file}", f"--token-file={tokens}"]
+    mount(mounted, issued)
+    arguments = [
+        f"--tls-cert={mounted / 'tls.crt'}",
+        f"--tls-key={mounted / 'tls.key'}",
+        f"--tls-client-ca={old.file}",
+        f"--token-file={tokens}",
+    ]
     shown = Tls(ca_file=old.file, cert_file=client.cert, key_file=client.key)
 
     def is_refused(kind: type[Exception], tls: Tls) -> bool:
@@ -107,9 +111,7 @@ def test_a_server_reads_what_is_rotated_and_drops_no_client(directory: Path) -> 
     ):
         assert memory.count_tokens("hello").total == 1
 
-        renewed = new.server()
-        renewed.cert.replace(cert)
-        renewed.key.replace(key)
+        mount(mounted, new.server())
 
         eventually(lambda: is_refused(ConnectionFailedError, shown))
         assert memory.count_tokens("hello").total == 1
@@ -118,6 +120,16 @@ def test_a_server_reads_what_is_rotated_and_drops_no_client(directory: Path) -> 
 
         newer = Tls(ca_file=new.file, cert_file=client.cert, key_file=client.key)
         assert eventually(lambda: is_refused(UnauthenticatedError, newer))
+
+
+def mount(mounted: Path, issued: Issued) -> None:
+    """Show a certificate as Kubernetes mounts a secret: both files change at once, because a link is turned."""
+    folder, link = Path(f"{mounted}-{issued.cert.stem}"), Path(f"{mounted}-link")
+    folder.mkdir()
+    issued.cert.rename(folder / "tls.crt")
+    issued.key.rename(folder / "tls.key")
+    link.symlink_to(folder)
+    link.replace(mounted)
 
 
 def test_commands_connect_with_tls(directory: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -296,6 +296,21 @@ def test_new_certificates_are_for_new_connections_and_end_no_stream(directory: P
     serving.close()
 
 
+def test_the_end_of_the_server_is_told_over_tls(directory: Path, authority: Authority) -> None:
+    issued = authority.server()
+    serving = Serving(directory, tls=TlsFiles(issued.cert, issued.key).open())
+    with grpc.secure_channel(tcp(serving), grpc.ssl_channel_credentials(authority.file.read_bytes())) as channel:
+        watch: grpc.UnaryStreamMultiCallable[bytes, bytes] = channel.unary_stream("/grpc.health.v1.Health/Watch")
+        watched = watch(b"")
+        next(watched)
+
+        serving.close()
+
+        with pytest.raises(grpc.RpcError) as raised:
+            list(watched)
+    assert (raised.value.code(), raised.value.details()) == (grpc.StatusCode.UNAVAILABLE, "the server is stopping")
+
+
 def test_certificates_that_cannot_be_used_change_nothing(directory: Path, authority: Authority) -> None:
     files = rotated(directory, authority.server())
     tls = files.open()
