@@ -13,10 +13,16 @@ from benchmarks.loading import NUMBER_PLACE
 from benchmarks.slices import Measured
 from benchmarks.texts import texts
 
-from remora.v1 import admin_service_pb2, admin_service_pb2_grpc, conversation_service_pb2_grpc
+from remora.v1 import (
+    admin_service_pb2,
+    admin_service_pb2_grpc,
+    conversation_service_pb2_grpc,
+    memory_service_pb2_grpc,
+)
 from remora.v1.conversation_pb2 import Conversation
 from remora.v1.conversation_service_pb2 import AppendMessagesRequest, ListMessagesRequest
-from remora.v1.memory_service_pb2 import SearchMessagesRequest
+from remora.v1.fact_pb2 import Fact
+from remora.v1.memory_service_pb2 import AddFactsRequest, SearchMessagesRequest
 from remora.v1.message_pb2 import Message
 from remora.v1.short_term_pb2 import ShortTermPolicy
 
@@ -31,6 +37,7 @@ BEHIND_SECONDS = 2.5
 """By then everything is in the database: records wait there for others for two seconds."""
 BATCH = 400
 """With texts of 500 bytes, what fits the window that HTTP/2 gives a stream: the load sends a request whole."""
+FACT_BYTES, FACTS_AT_ONCE = 40, 1_000
 
 
 class Remora(Server):
@@ -109,6 +116,18 @@ class Remora(Server):
             for number, request in enumerate(requests):
                 numbered = request.replace(NUMBER_PLACE.encode(), f"{messages + number:016}".encode())
                 append(AppendMessagesRequest.FromString(numbered), timeout=60, wait_for_ready=True)
+        self.checkpointed()
+
+    def fill_facts(self, user_id: str, facts: int) -> None:
+        """Store so many facts of a user, of five words each."""
+        written = [
+            Fact(subject="user", predicate="said", object=f"{text} {number}")
+            for number, text in enumerate(texts(facts, facts, FACT_BYTES))
+        ]
+        with self.channel() as channel:
+            add = memory_service_pb2_grpc.MemoryServiceStub(channel).AddFacts
+            for at in range(0, facts, FACTS_AT_ONCE):
+                add(AddFactsRequest(user_id=user_id, facts=written[at : at + FACTS_AT_ONCE]), timeout=60)
         self.checkpointed()
 
     def search(self, messages: int, seconds: float) -> Measured:

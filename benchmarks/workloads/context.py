@@ -1,4 +1,6 @@
-"""What it takes to assemble a context: beside a list of 50 messages, in longer conversations, and without a receipt."""
+"""What it takes to assemble a context: beside a list of 50 messages, in longer conversations, without a receipt, and
+with facts.
+"""
 
 from __future__ import annotations
 
@@ -11,14 +13,17 @@ from benchmarks.texts import texts
 from benchmarks.workloads.comparison import present, ratio
 
 from remora.v1.conversation_service_pb2 import ListMessagesRequest
-from remora.v1.memory_service_pb2 import AssembleContextRequest, SearchOptions
+from remora.v1.memory_service_pb2 import AssembleContextRequest, ContextFacts, SearchOptions
 
 SERVICE = "/remora.v1.MemoryService"
 SHORT, USUAL, LONG = 100, 1_000, 10_000
 """Messages of a conversation."""
 BUDGET = 4_000
 """Tokens of a context: about 30 messages of 500 bytes."""
+FACTS, SHOWN = 20_000, 20
+"""Facts of the user, and how many a context shows."""
 CONTEXT, BARE, LIST = "context", "context without a receipt", "list of 50"
+KNOWING = f"context with {SHOWN} of {FACTS:,} facts"
 
 
 def run(bench: Bench) -> dict[str, Figure]:
@@ -28,6 +33,7 @@ def run(bench: Bench) -> dict[str, Figure]:
         try:
             for messages in (SHORT, USUAL, LONG):
                 server.fill_conversation(messages)
+            server.fill_facts(f"searcher-{USUAL}", FACTS)
             rows = measure(bench, _cells(server), "context")
         finally:
             engine.stop()
@@ -36,31 +42,33 @@ def run(bench: Bench) -> dict[str, Figure]:
 
 
 def _cells(server: Remora) -> list[Cell]:
-    def assembling(messages: int, *, bare: bool = False) -> Cell:
-        requests = [_context_request(messages, text, bare=bare) for text in texts(0, TEXTS)]
+    def assembling(name: str, messages: int) -> Cell:
+        requests = [_context_request(name, messages, text) for text in texts(0, TEXTS)]
 
         def assemble(seconds: float) -> Measured:
             return server.drive(f"{SERVICE}/AssembleContext", [requests], seconds)
 
-        return Cell(BARE if bare else CONTEXT, _load(messages), assemble)
+        return Cell(name, _load(messages), assemble)
 
     def listing(seconds: float) -> Measured:
         return server.drive(server.list_path, [[_list_request(USUAL)]], seconds)
 
     return [
         Cell(LIST, _load(USUAL), listing),
-        *(assembling(messages) for messages in (SHORT, USUAL, LONG)),
-        assembling(USUAL, bare=True),
+        *(assembling(CONTEXT, messages) for messages in (SHORT, USUAL, LONG)),
+        assembling(BARE, USUAL),
+        assembling(KNOWING, USUAL),
     ]
 
 
-def _context_request(messages: int, text: str, *, bare: bool) -> bytes:
+def _context_request(name: str, messages: int, text: str) -> bytes:
     return AssembleContextRequest(
         conversation_id=f"searched-{messages}",
         max_tokens=BUDGET,
         query=" ".join(text.split()[:4]),
         search=SearchOptions(k=10),
-        without_receipt=bare,
+        without_receipt=name == BARE,
+        facts=ContextFacts(k=SHOWN) if name == KNOWING else None,
     ).SerializeToString()
 
 
@@ -73,12 +81,13 @@ def _load(messages: int) -> str:
 
 
 def figures(rows: list[Row]) -> dict[str, Figure]:
-    """A context over a list, over one of a shorter conversation, and over one without a receipt."""
+    """A context over a list, a shorter conversation and one without a receipt, and one with facts over one without."""
     usual = (CONTEXT, _load(USUAL))
     return present(
         {
             "context_p50_over_list50_p50": ratio(rows, usual, (LIST, _load(USUAL)), latency(0.5)),
             "context_slope": ratio(rows, (CONTEXT, _load(LONG)), (CONTEXT, _load(SHORT)), latency(0.5)),
+            "context_with_facts_over_without": ratio(rows, (KNOWING, _load(USUAL)), usual, latency(0.5)),
             "receipt_overhead": ratio(rows, usual, (BARE, _load(USUAL)), cpu),
         }
     )
