@@ -14,6 +14,7 @@ import openai.types.chat
 import openai.types.responses
 from hypothesis import given, note
 from hypothesis import strategies as st
+from msgspec.structs import replace
 from tests.client.provider_rules import check_anthropic, check_langchain, check_openai, check_responses
 from tests.client.test_formats import typed
 from tests.domain.conversing import CONVERSATION, Conversations, KnownFacts
@@ -22,12 +23,15 @@ from tests.rpc.fake_memory import FakeReceipts
 from remora import Context, Message, formats
 from remora.chat_format import ChatFields, ToolCall
 from remora.formats.pieces import Said
+from remora.v1 import fact_pb2, message_pb2, text_service_pb2
 from remora.v1 import memory_service_pb2 as pb
-from remora.v1 import message_pb2, text_service_pb2
 from remora_server import wire
 from remora_server.domain.assembler import ContextAssembler
+from remora_server.domain.calls import Read
 from remora_server.domain.costs import REPLY_PRIMING, Counting
 from remora_server.domain.errors import BudgetTooSmall
+from remora_server.domain.facts import FactQuery, FactTimes
+from remora_server.domain.memory_items import FoundItems, ItemHit
 from remora_server.domain.reading import ConversationReader
 from remora_server.domain.tokens import encoding_named
 from remora_server.engine.tokens import NativeTokenCounter
@@ -100,12 +104,35 @@ def requests(draw: st.DrawFn) -> pb.AssembleContextRequest:
         search=pb.SearchOptions(k=draw(st.integers(1, 8))) if draw(st.booleans()) else None,
         system=draw(st.sampled_from(["", "Be brief."])),
         allow_partial=draw(st.booleans()),
+        facts=pb.ContextFacts(k=draw(st.integers(1, 4))) if draw(st.booleans()) else None,
+        static_facts=draw(st.booleans()),
+        shares=[pb.SectionShare(section=pb.SECTION_FACTS, share=draw(st.sampled_from([0.0, 0.2, 1.0])))],
     )
 
 
-def assembled(store: Stored, request: pb.AssembleContextRequest) -> Context:
+def known(texts: Sequence[str]) -> KnownFacts:
+    """Facts as a store holds them; the first of all users is the last of the user."""
+    return StoredFacts(texts, texts[::-1])
+
+
+class StoredFacts(KnownFacts):
+    """Facts as a store holds them."""
+
+    def search(self, read: Read, user_id: str, query: FactQuery) -> FoundItems:
+        found = super().search(read, user_id, query)
+        return replace(found, hits=tuple([ItemHit(hit.score, _fact(hit.encoded.decode())) for hit in found.hits]))
+
+    def newest(self, read: Read, user_id: str, times: FactTimes, limit: int) -> Sequence[bytes]:
+        return [_fact(text) for text in self.texts[:limit]]
+
+
+def _fact(text: str) -> bytes:
+    return fact_pb2.Fact(id=f"f-{text}", user_id="sarah", text=text).SerializeToString()
+
+
+def assembled(store: Stored, request: pb.AssembleContextRequest, facts: Sequence[str] = ()) -> Context:
     """The context as a client gets it, with the least budget where the request's is too small."""
-    assembler = ContextAssembler(store, store, store, COUNTER, StoredMessageReader(), windows=store, facts=KnownFacts())
+    assembler = ContextAssembler(store, store, store, COUNTER, StoredMessageReader(), windows=store, facts=known(facts))
     reader = ConversationReader(store, store, store, wire.listed)
     handlers = MemoryHandlers(store, assembler, reader, COUNTER, PageTokens(b"key"), FakeReceipts())
     call = Call("AssembleContext", "acme", deadline=math.inf)
@@ -124,13 +151,13 @@ def recount(messages: list[dict[str, Any]], encoding: str) -> int:
     return sum(counting.messages(list(map(decode.chat_message, sent)))) + REPLY_PRIMING
 
 
-@given(talk=talks(), request=requests(), data=st.data())
+@given(talk=talks(), request=requests(), data=st.data(), facts=st.lists(RESULTS, max_size=5, unique=True))
 def test_every_provider_accepts_a_context_of_any_conversation(
-    talk: list[Message], request: pb.AssembleContextRequest, data: st.DataObject
+    talk: list[Message], request: pb.AssembleContextRequest, data: st.DataObject, facts: list[str]
 ) -> None:
     ranking = data.draw(st.permutations(range(1, len(talk) + 1)))
 
-    context = assembled(stored(talk, ranking), request)
+    context = assembled(stored(talk, ranking), request, facts)
 
     assert context.tokens_used <= request.max_tokens
     chat, items = context.to_openai(), context.to_responses()
@@ -145,14 +172,14 @@ def test_every_provider_accepts_a_context_of_any_conversation(
     typed(anthropic.types.MessageParam, asked["messages"])
 
 
-@given(talk=talks(), request=requests(), data=st.data())
+@given(talk=talks(), request=requests(), data=st.data(), facts=st.lists(RESULTS, max_size=5, unique=True))
 def test_chat_messages_cost_what_the_context_says(
-    talk: list[Message], request: pb.AssembleContextRequest, data: st.DataObject
+    talk: list[Message], request: pb.AssembleContextRequest, data: st.DataObject, facts: list[str]
 ) -> None:
     chat = [Message.of(form) for message in talk for form in formats.to_openai([message])]
     ranking = data.draw(st.permutations(range(1, len(chat) + 1)))
 
-    context = assembled(stored(chat, ranking), request)
+    context = assembled(stored(chat, ranking), request, facts)
 
     assert recount(context.messages, request.encoding.name) == context.tokens_used
     assert context.exact == (request.encoding.name != "approximate")
