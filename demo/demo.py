@@ -1,4 +1,4 @@
-"""Shows what Remora does, on this machine: conversations, a crash, recall across conversations, and a context."""
+"""Shows what Remora does, here: conversations, a crash, recall, facts, contexts, receipts and an overflow."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from remora import Context, Hit, Message, Remora, ToolCall
+from remora import Context, Conversation, Hit, Message, Remora, Summarize, Summary, ToolCall
 
 HERE = Path(__file__).resolve().parent
 MODEL = HERE.parent / ".cache" / "model"
 REMORA = Path(sys.executable).with_name("remora")
 USER = "nora"
 CRASH_AFTER = 23
-BUDGET = 200
+BUDGET = 260
 TICKETS, BATCH = 20_000, 1_000
 NEEDLES = (1_234, 404, 9_999, 18_250, 13_337)
 FONTS_OF_OTHERS = re.compile(r"\s*@font-face \{.*?\}", re.DOTALL)
@@ -60,6 +60,10 @@ QUESTIONS = (
 DINNER = "Book a dinner for Lotte and me. What must the kitchen know: allergies, diets?"
 NEEDED = ("shellfish", "vegetarian")
 """What Nora said in two other conversations, and the kitchen must know."""
+FACT = "user has a sister named Lotte"
+CORRECTION = "Lotte eats fish again. What changes for the kitchen?"
+WINDOW, LONG_TALK = 400, 60
+"""The tokens of a window, and how many messages are too many for it."""
 
 
 class Sidecar:
@@ -115,7 +119,9 @@ class Demonstration:
         self._converse(load())
         self._embed()
         self._recall()
-        self._context()
+        self._facts()
+        self._receipts(self._context())
+        self._overflow()
         self._find_among_many()
         self._latencies()
 
@@ -164,12 +170,23 @@ class Demonstration:
             self._console.print(f"\n[cyan]? {question.asked}[/cyan]   [dim]{took}[/dim]")
             self._console.print(_answer(best, question.answer))
 
-    def _context(self) -> None:
+    def _facts(self) -> None:
+        self._say("What Nora says of herself, found by patterns, and where she said it:")
+        facts = self._memory.user(USER).facts
+        for name in dict.fromkeys(name for name, _ in load()):
+            for fact in facts.extract_from(name):
+                self._console.print(f"  {fact.text}  [dim]({fact.sources[0].conversation_id})[/dim]")
+        if FACT not in [fact.text for fact in facts.list_facts()]:
+            raise Failed(f"this fact is missing: {FACT}")
+
+    def _context(self) -> Context:
         chat = self._memory.conversation("dinner-at-the-opening", user_id=USER)
         chat.append({"role": "user", "content": DINNER})
-        self._say(f"A new conversation. Its context for the model, from all of Nora's, in at most {BUDGET} tokens:")
-        context, took = self._timed("context", partial(chat.context, max_tokens=BUDGET, recall_scope="user"))
-        for word in NEEDED:
+        self._say(f"A new conversation. Its context for the model, with facts, in at most {BUDGET} tokens:")
+        context, took = self._timed(
+            "context", partial(chat.context, max_tokens=BUDGET, recall_scope="user", facts={"k": 1})
+        )
+        for word in (*NEEDED, FACT):
             if not any(word in item.message.text for item in context.items):
                 raise Failed(f"the context lacks what Nora said: {word}")
         self._console.print(_context_table(context))
@@ -180,6 +197,58 @@ class Demonstration:
         self._console.print(
             "[green]✓[/green] The shellfish and the vegetarian: said months ago, in two other conversations."
         )
+        return context
+
+    def _receipts(self, before: Context) -> None:
+        """Replay the context after a message that changes the next one, and show what differs."""
+        chat = self._memory.conversation("dinner-at-the-opening", user_id=USER)
+        chat.append({"role": "assistant", "content": "No shellfish, and a vegetarian menu. Noted."})
+        chat.append({"role": "user", "content": CORRECTION})
+        after = chat.context(BUDGET, recall_scope="user", facts={"k": 1})
+        self._say("Nora corrects herself. What did the model see before, and what does it see now?")
+        replay, took = self._timed("replay", partial(self._memory.receipts.replay, before.receipt_id))
+        if not replay.identical or replay.context is None or replay.context.messages != before.messages:
+            raise Failed("the replayed context is another one")
+        self._console.print(
+            f"[green]✓[/green] The first context is replayed to the byte from its receipt, {took}. Since then:"
+        )
+        found = self._memory.receipts.diff(before.receipt_id, after.receipt_id)
+        texts = {item.message.id: item.message.text for item in (*before.items, *after.items)}
+        for mark, changes in (("[red]-", found.went_out), ("[green]+", found.came_in)):
+            for change in changes:
+                item = change.after or change.before
+                said = texts[item.message_id] if item else ""
+                self._console.print(f"  {mark} {said[:60]}[/]  [dim]{change.why}[/dim]")
+        if CORRECTION not in [texts[change.after.message_id] for change in found.came_in if change.after]:
+            raise Failed("what Nora said last did not come in")
+
+    def _overflow(self) -> None:
+        """Let a conversation grow beyond what its window holds."""
+        self._say(f"A conversation whose window holds {WINDOW} tokens, and {LONG_TALK} messages:")
+        chat = self._memory.conversation("minutes", user_id=USER, short_term=Summarize(WINDOW, keep_messages=6))
+        for number in range(LONG_TALK):
+            chat.append(Message("user", f"Ship model {number} of the museum needs {number % 5 + 2} metres of thread."))
+        window = self._moved(chat)
+        kept, everything = chat.messages(None), chat.messages(None, view="all")
+        if len(everything) != LONG_TALK:
+            raise Failed("messages are lost")
+        self._console.print(f"  [dim]{' '.join(window.text.split())[:200]}…[/dim]")
+        self._console.print(
+            f"[green]✓[/green] {len(kept)} messages are in the window, behind a summary written without a model; "
+            f"all {len(everything)} are still there."
+        )
+
+    def _moved(self, chat: Conversation) -> Summary:
+        """The summary before the window, once what overflows has left it."""
+        deadline = time.monotonic() + WAIT_SECONDS
+        while sum(message.token_count for message in chat.messages(None)) > WINDOW:
+            if time.monotonic() > deadline:
+                raise Failed(f"the window does not move: {chat.window().failure}")
+            time.sleep(0.05)
+        summary = chat.window().summary
+        if summary is None:
+            raise Failed("no summary takes the place of what has left the window")
+        return summary
 
     def _find_among_many(self) -> None:
         self._say(f"{TICKETS:,} support messages more, and some of them are wanted:")
@@ -256,7 +325,7 @@ def _context_table(context: Context) -> Table:
         said = Text(item.message.text)
         said.highlight_regex("|".join(NEEDED), "bold green")
         when = f", {item.message.sent_time:%d %b}" if item.message.sent_time else ""
-        table.add_row(str(item.tokens), f"{item.conversation_id}{when}", said)
+        table.add_row(str(item.tokens), f"{item.conversation_id or item.section}{when}", said)
     return table
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import pytest
 from tests.patience import PATIENCE
 
-from remora import Remora
+from remora import Fact, Remora
 from remora.testing import serve
 from remora_server.main import main
 
@@ -52,6 +52,18 @@ def test_a_context_is_shown_as_it_was_and_steers_no_terminal(shown: Shown, capsy
     assert "Which train goes to Lisbon?" in output
     assert "boat" not in output
     assert "␛[31mred" in output
+
+
+def test_each_fact_is_shown_by_itself(capsys: pytest.CaptureFixture[str]) -> None:
+    with serve("--model=none") as endpoint, Remora(endpoint, timeout=PATIENCE) as memory:
+        chat = memory.conversation("trip", user_id="sarah")
+        chat.append({"role": "user", "content": "What does the user like?"})
+        memory.user("sarah").facts.add([Fact("user", "likes", "tea"), Fact("user", "likes", "trains")])
+        receipt_id = chat.context(400, facts=True, system="Be brief.").receipt_id
+        assert main(["context", "show", receipt_id, "--endpoint", endpoint]) == 0
+
+    output = capsys.readouterr().out
+    assert [output.count(text) for text in ("Be brief.", "user likes tea", "user likes trains")] == [1, 1, 1]
 
 
 def test_a_search_is_shown_with_its_query_and_scores(shown: Shown, capsys: pytest.CaptureFixture[str]) -> None:

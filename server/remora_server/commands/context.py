@@ -15,7 +15,7 @@ from remora_server.commands.output import add_json_flag, diagnostics, output, pr
 from remora_server.commands.parsing import Parser, name
 from remora_server.commands.printable import printable
 
-Place: TypeAlias = tuple[str, int]
+Place: TypeAlias = tuple[str, int, str]
 """A conversation and a sequence; 0 of a system text that came with the request."""
 
 
@@ -132,13 +132,13 @@ def _messages(replay: Replay) -> Mapping[Place, Message]:
     items = replay.context.items if replay.context is not None else ()
     hits = replay.search.hits if replay.search is not None else ()
     return {
-        **{(item.conversation_id, item.message.sequence): item.message for item in items},
-        **{(hit.conversation_id, hit.message.sequence): hit.message for hit in hits},
+        **{(item.conversation_id, item.message.sequence, item.message.id): item.message for item in items},
+        **{(hit.conversation_id, hit.message.sequence, hit.message.id): hit.message for hit in hits},
     }
 
 
 def _place(item: ReceiptItem) -> Place:
-    return item.conversation_id, item.sequence
+    return item.conversation_id, item.sequence, item.message_id
 
 
 def _text(message: Message | None) -> str | None:
