@@ -13,7 +13,7 @@ from tests.ports import free_port
 from tests.test_main import refused, serving
 from tests.tokens import token_file
 
-from remora import Remora, Tls
+from remora import Remora, RemoraError, Tls
 from remora.errors import ConnectionFailedError, UnauthenticatedError
 from remora_server.main import main
 from remora_server.settings.settings import SettingsError, load
@@ -103,6 +103,8 @@ def test_a_server_reads_what_is_rotated_and_drops_no_client(directory: Path) -> 
                 memory.count_tokens("hello")
             except kind:
                 return True
+            except RemoraError:  # a busy machine
+                return False
         return False
 
     with (

@@ -14,12 +14,18 @@ from typing import TypeAlias
 import grpc
 import pytest
 from tests.certificates import DAY, Authority, Issued
-from tests.patience import PATIENCE, eventually
+from tests.patience import PATIENCE, eventually, with_more_and_more_time
 from tests.tokens import token_file
 from tests.transport.serving import Serving
 
 from remora import AsyncRemora, Remora, RemoraError, Tls
-from remora.errors import ConnectionFailedError, InvalidFieldError, TenantMismatchError, UnauthenticatedError
+from remora.errors import (
+    ConnectionFailedError,
+    DeadlineExceededError,
+    InvalidFieldError,
+    TenantMismatchError,
+    UnauthenticatedError,
+)
 from remora_server.rpc.client_certificates import CertificateTenants
 from remora_server.rpc.identity import Identity, Tokens
 from remora_server.rpc.rereading import Rereading, Source, state_of
@@ -89,8 +95,12 @@ def texts(memory: Remora) -> list[str]:
 
 def require_stranger(serving: Serving, tls: Tls | None) -> None:
     """A client is not let in, and those who may come in are none the worse for it."""
-    with Remora(tcp(serving), tls=tls, timeout=1.0) as memory, pytest.raises(ConnectionFailedError):
-        memory.count_tokens("hello")
+
+    def ask(seconds: float) -> None:
+        with Remora(tcp(serving), tls=tls, timeout=seconds) as memory, pytest.raises(ConnectionFailedError):
+            memory.count_tokens("hello")
+
+    with_more_and_more_time(ask, DeadlineExceededError)
 
 
 def test_a_client_that_trusts_the_authority_is_served(serve: Serve, authority: Authority) -> None:

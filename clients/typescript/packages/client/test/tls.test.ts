@@ -6,7 +6,13 @@ import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
-import { ConnectionFailedError, InvalidFieldError, Remora, type TlsOptions } from "../src/index.js";
+import {
+  ConnectionFailedError,
+  DeadlineExceededError,
+  InvalidFieldError,
+  Remora,
+  type TlsOptions,
+} from "../src/index.js";
 import { PATIENCE_MS } from "./failures.js";
 import { PYTHON, REPOSITORY, Server } from "./server.js";
 
@@ -38,6 +44,18 @@ describe("TLS", () => {
     }
   }
 
+  /** Asks with more and more time: a busy machine may need it for the handshake. */
+  async function askWithMoreTime(tls: TlsOptions, timeoutMs = 250): Promise<void> {
+    try {
+      await ask(tls, timeoutMs);
+    } catch (error) {
+      if (!(error instanceof DeadlineExceededError) || timeoutMs > PATIENCE_MS) {
+        throw error;
+      }
+      await askWithMoreTime(tls, 4 * timeoutMs);
+    }
+  }
+
   test("is spoken by a client that shows its certificate", async () => {
     await ask(known);
   });
@@ -49,7 +67,7 @@ describe("TLS", () => {
   };
   for (const [what, tls] of Object.entries(wrong)) {
     test(`connects no client that ${what}`, async () => {
-      await assert.rejects(ask(tls(), 1_000), ConnectionFailedError);
+      await assert.rejects(askWithMoreTime(tls()), ConnectionFailedError);
     });
   }
 
