@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import grpc
@@ -10,6 +11,7 @@ from tests.faults.sidecar import Sidecar
 from tests.patience import PATIENCE, eventually
 
 from remora import Remora, Summarize, Trim
+from remora.short_term import ShortTerm
 from remora.v1.conversation_service_pb2 import AppendMessagesRequest, GetWindowRequest
 from remora.v1.message_pb2 import Message
 from remora_server.failpoints import VARIABLE
@@ -50,6 +52,56 @@ def test_a_window_whose_move_was_killed_moves_after_the_next_write(tmp_path: Pat
     server.stop()
     assert len(everything) >= said + 10
     assert [message.id for message in kept] == [message.id for message in everything][-len(kept) :]
+
+
+@pytest.mark.parametrize(
+    ("point", "policy"),
+    [
+        ("overflow_turn=abort@3", Trim(2_000, 600)),
+        ("summary_turn=abort@2", Summarize(2_000, 200, 2)),
+        ("summary_written=abort@2", Summarize(2_000, 200, 2)),
+    ],
+)
+def test_overflow_under_16_writers_that_is_killed_in_its_middle_loses_nothing(
+    tmp_path: Path, point: str, policy: ShortTerm
+) -> None:
+    server = Sidecar(tmp_path, "--model", "none")
+    server.failpoints = {VARIABLE: point}
+    server.start()
+    with Remora(server.endpoint, timeout=PATIENCE) as memory, ThreadPoolExecutor(16) as writers:
+        memory.create_conversation("c", user_id="sarah", short_term=policy)
+        acknowledged = list(writers.map(lambda writer: write_until_it_dies(memory, writer), range(16)))
+    assert server.wait() != 0
+
+    server.failpoints = {}
+    server.start()
+    with Remora(server.endpoint, timeout=PATIENCE) as memory:
+        chat = memory.conversation("c", user_id="sarah")
+        chat.append([{"role": "user", "content": TEXT}] * 20)
+        kept = eventually(lambda: chat.messages(None), until=lambda found: len(found) <= 6)
+        everything = [message.id for message in chat.messages(None, view="all")]
+        summary = chat.window().summary
+
+    server.stop()
+    assert {message for written in acknowledged for message in written} <= set(everything)
+    assert [message.id for message in kept] == everything[-len(kept) :]
+    if isinstance(policy, Summarize):
+        assert summary is not None
+        assert summary.covers_through_sequence == kept[0].sequence - 1
+
+
+def write_until_it_dies(memory: Remora, writer: int) -> list[str]:
+    """The ids of the messages that were acknowledged."""
+    acknowledged: list[str] = []
+    for number in range(1_000):
+        message = Message(id=f"{writer}-{number}", role="user", text=TEXT)
+        request = AppendMessagesRequest(conversation_id="c", messages=[message])
+        try:
+            memory.stubs.conversations.AppendMessages(request, timeout=PATIENCE)
+        except grpc.RpcError:
+            return acknowledged
+        acknowledged.append(message.id)
+    raise AssertionError("the server lives on")
 
 
 @pytest.mark.parametrize("action", ["raise", "exit"])
