@@ -116,6 +116,24 @@ fn a_caller_is_identified_once() {
 }
 
 #[test]
+fn a_caller_is_told_anew_when_what_tells_it_has_changed_also_meanwhile() {
+    let running = Running::new(Options::default());
+    let (runtime, client) = running.client();
+    let identified = || {
+        runtime.block_on(client.call(ECHO, b""));
+        running.stage.identified.load(Ordering::SeqCst)
+    };
+    assert_eq!([identified(), identified()], [1, 1]);
+
+    running.transport.forget_callers();
+    let transport = Arc::clone(&running.transport);
+    let meanwhile = Arc::new(move || transport.forget_callers());
+    *running.stage.identifying.lock() = Some(meanwhile);
+
+    assert_eq!([identified(), identified(), identified()], [2, 3, 3]);
+}
+
+#[test]
 fn a_tenants_name_that_is_no_text_is_not_taken_for_none() {
     let told = |value: &[u8]| {
         let value = HeaderValue::from_bytes(value).unwrap();

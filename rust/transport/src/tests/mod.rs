@@ -86,6 +86,8 @@ struct Stage {
     has_ended: AtomicBool,
     is_closed: AtomicBool,
     changed: Mutex<Option<Arc<dyn Fn() + Send + Sync>>>,
+    /// Done while a caller is told.
+    identifying: Mutex<Option<Arc<dyn Fn() + Send + Sync>>>,
 }
 
 impl Stage {
@@ -136,6 +138,10 @@ impl Handler for Actor {
 
     fn identify(&self, credentials: &Credentials<'_>) -> Result<String, Status> {
         self.0.identified.fetch_add(1, Ordering::SeqCst);
+        let identifying = self.0.identifying.lock().take();
+        if let Some(identifying) = identifying {
+            identifying();
+        }
         match credentials.authorization {
             "panics" => panic!("while a caller is told"),
             "no" => Err(status(Code(16))),
