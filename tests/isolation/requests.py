@@ -295,6 +295,8 @@ class Requests:
 
         def learn(reply: Any) -> str:  # noqa: ANN401
             found = {message.id for message in reply.messages}
+            if conversation not in self.stored:
+                return f"listed {sorted(found)} of a conversation that is not there"
             held = self.held(conversation, user)
             is_right = found <= held if size < 1_000 else found == held
             return "" if is_right else f"listed {sorted(found)}, not {sorted(held)}"
