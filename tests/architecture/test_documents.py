@@ -10,9 +10,18 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-DOCUMENTS = ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "docs/format.md", "tests/storage/formats/README.md"]
-NAME = re.compile(r"`([\w.*/-]+(?:\.(?:py|rs|proto|md|sh|json|toml|yaml|sql|importlinter)|/))`|\]\(([\w./-]+)\)")
-"""A file by its ending, a folder by its slash, or what a link leads to."""
+DOCUMENTS = [
+    "README.md",
+    "ARCHITECTURE.md",
+    "CONTRIBUTING.md",
+    "docs/format.md",
+    *sorted(f"docs/design/{path.name}" for path in (ROOT / "docs" / "design").glob("*.md")),
+    "tests/storage/formats/README.md",
+]
+NAME = re.compile(r"`([\w.*/-]+(?:\.(?:py|rs|proto|md|sh|json|toml|yaml|sql|importlinter)|/))`")
+"""A file by its ending, a folder by its slash."""
+LINK = re.compile(r"\]\(([\w./-]+)(?:#[\w-]+)?\)")
+"""What a link within the repository leads to."""
 NOT_THERE = re.compile(r"(^|/)x(_service)?\.|^(\.look-|damaged/|journal/)")
 """Names that stand for any other, and those of a data directory."""
 
@@ -31,9 +40,24 @@ PATHS = list(there())
 
 @pytest.mark.parametrize("document", DOCUMENTS)
 def test_what_a_document_names_is_there(document: str) -> None:
-    found = {name or link for name, link in NAME.findall((ROOT / document).read_text("utf-8"))}
-    names = {name for name in found if not NOT_THERE.search(name)}
+    text = (ROOT / document).read_text("utf-8")
+    names = {name for name in NAME.findall(text) if not NOT_THERE.search(name)}
 
     missing = [name for name in names if not any(fnmatchcase(path, f"*/{name.rstrip('/')}") for path in PATHS)]
-    assert names
+    assert names or LINK.findall(text)
     assert missing == []
+
+
+def test_links_lead_to_files() -> None:
+    documents = [ROOT / path for path in DOCUMENTS] + sorted((ROOT / "docs").rglob("*.md"))
+    links = {(document, link) for document in documents for link in LINK.findall(document.read_text("utf-8"))}
+
+    missing = [(document.name, link) for document, link in links if not (document.parent / link).exists()]
+    assert len(links) > 50
+    assert missing == []
+
+
+def test_the_map_links_every_document_of_the_design() -> None:
+    linked = set(LINK.findall((ROOT / "ARCHITECTURE.md").read_text("utf-8")))
+
+    assert {document for document in DOCUMENTS if document.startswith("docs/")} <= linked
