@@ -1,4 +1,4 @@
-"""Who writes summaries: the chat model, or with none, nobody: the summary is extracted."""
+"""Who writes summaries: the chat model. Without one, summaries are extracted from the messages."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from remora_server.domain.tokens import APPROXIMATE, APPROXIMATE_CHARACTERS, Tok
 
 
 class BackgroundModel(Protocol):
-    """Makes vectors, without haste: see `engine.encoder.BackgroundEmbedder`."""
+    """Makes vectors at low priority: see `engine.encoder.BackgroundEmbedder`."""
 
     def embed(self, texts: Sequence[str]) -> list[TextVector]: ...
 

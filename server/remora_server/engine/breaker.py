@@ -28,7 +28,7 @@ class Breaker:
         self._until = 0.0
 
     def allows(self) -> bool:
-        """Whether to try now. When it has rested, one may, and the others follow when that has worked."""
+        """Whether to try now. After the rest one caller may; the others may when that call has succeeded."""
         with self._lock:
             now = self._clock()
             if now < self._until:
@@ -38,7 +38,7 @@ class Breaker:
             return True
 
     def rest(self) -> float:
-        """Seconds until somebody may try; 0 where one may now."""
+        """Seconds until a caller may try; 0 if that is now."""
         with self._lock:
             return max(0.0, self._until - self._clock())
 
@@ -56,6 +56,6 @@ class Breaker:
                 self._rest = min(2 * self._rest, REST_SECONDS[1])
 
     def may_work_again(self) -> None:
-        """Let the next call try: there are signs that it will succeed."""
+        """Let the next call try, because it will probably succeed."""
         with self._lock:
             self._until = 0.0

@@ -30,7 +30,7 @@ logger = logging.getLogger(__name__)
 
 
 class ChatOptions(Struct, frozen=True):
-    """An endpoint, whose URL is that of its `/chat/completions`, and the model to request from it. One request takes
+    """An endpoint, with the URL of its `/chat/completions`, and the model to request from it. One request takes
     at most `timeout` seconds.
     """
 
@@ -48,7 +48,7 @@ class _Passing(Exception):
 
 
 class _FormRefused(ChatModelFailed):
-    """The endpoint refuses the request: its form, or what it says."""
+    """The endpoint refuses the request, for its form or its content."""
 
 
 class ChatEndpoint:
@@ -73,7 +73,7 @@ class ChatEndpoint:
 
     @property
     def failure(self) -> str:
-        """Why the last completion failed; empty where it succeeded."""
+        """Why the last completion failed; empty if it succeeded."""
         return self._failure
 
     def complete(self, prompt: Prompt, max_tokens: int, timeout: float) -> Completion:
@@ -96,7 +96,7 @@ class ChatEndpoint:
         self._http.close()
 
     def _require_leave(self) -> None:
-        """Leave an endpoint alone that asked for a pause or fails all the time. Raises ChatModelFailed."""
+        """Ask nothing of an endpoint that asked for a pause or keeps failing. Raises ChatModelFailed."""
         wait = self._not_before - time.monotonic()
         if wait > 0 or not self._breaker.allows():
             raise ChatModelFailed(self._failure or "the endpoint has failed before", max(wait, self._breaker.rest()))

@@ -34,5 +34,5 @@ def decode_reply(body: bytes, model: str) -> Completion:
         raise WrongReply("the reply is no chat completion") from error
     if not isinstance(text, str) or not text.strip():
         raise WrongReply("the reply has no text")
-    # JSON can write half of a surrogate pair, which is no text.
+    # JSON can contain half of a surrogate pair, which is not valid text.
     return Completion(text.encode("utf-8", "replace").decode().strip(), model, truncated=reason == "length")

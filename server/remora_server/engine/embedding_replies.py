@@ -1,7 +1,7 @@
 """Requests to an OpenAI-compatible endpoint of embeddings, and the checks of its replies.
 
-After OpenAI's API reference, "Create embeddings". An embedding comes as base64 of little-endian f32 where that was
-asked for and is known to the endpoint, else as a list of numbers.
+After OpenAI's API reference, "Create embeddings". An embedding comes as base64 of little-endian f32, if that was
+asked for and the endpoint knows it, or else as a list of numbers.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def decode_reply(body: bytes, count: int) -> list[bytes]:
 
 
 def _placed(data: Sequence[Any], count: int) -> list[Any]:
-    """The items by their indexes; as they stand where they have none."""
+    """The items in the order of their indexes, or in that of the reply if they have none."""
     if len(data) != count:
         raise WrongReply(f"the reply has {len(data)} embeddings for {count} texts")
     indexes = [item.get("index", index) for index, item in enumerate(data)]

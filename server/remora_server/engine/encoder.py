@@ -24,14 +24,14 @@ class LocalEmbedder:
     """all-MiniLM-L6-v2. It caches the vectors of queries."""
 
     def __init__(self, encoder: Encoder, *, late: bool = False) -> None:
-        """`late`: word pieces are made, too."""
+        """`late`: it also makes vectors of word pieces."""
         self._encoder = encoder
         self._late = late
         self._queries = QueryVectors()
 
     @property
     def model(self) -> str:
-        """The model and its precision: vectors made otherwise are never compared with these."""
+        """The model and its precision. Vectors with different names are never compared."""
         return f"{MODEL}/{self.precision}"
 
     @property
@@ -40,7 +40,7 @@ class LocalEmbedder:
 
     @property
     def precision(self) -> str:
-        """`f32` or `int8`: what is computed in, f32 also where int8 was asked for and the processor is slow at it."""
+        """The precision of the computation: `int8`, or `f32`, also if int8 was asked for but the processor is slow at it."""
         return self._encoder.precision
 
     @property
@@ -78,7 +78,7 @@ class BackgroundEmbedder:
         give_way(encoder.thread_id, priority)
 
     def embed(self, texts: Sequence[str]) -> list[TextVector]:
-        """As LocalEmbedder.embed, but a text that the model panics with gets a vector without values.
+        """As LocalEmbedder.embed, but a text on which the model panics gets a vector without values.
 
         Raises EncoderClosed once it is closed, EncoderPanicked where the model panics with any text.
         """
@@ -92,7 +92,7 @@ class BackgroundEmbedder:
         return _encoded(self._encoder, list(texts), late=self._late)
 
     def _by_halves(self, texts: Sequence[str]) -> list[TextVector]:
-        """The vectors of texts with one of which, at least, the model panics."""
+        """The vectors of texts. The model panics on at least one of them."""
         if len(texts) == 1:
             logger.warning("the model panics with a text: it is found by words only")
             return [TextVector(b"", b"" if self._late else None)]
@@ -106,7 +106,7 @@ class BackgroundEmbedder:
         return vectors
 
     def close(self) -> None:
-        """End the thread, at once."""
+        """End the thread at once."""
         self._encoder.close()
 
 
@@ -125,9 +125,9 @@ def _split(values: bytes, dimension: int) -> list[bytes]:
 def load_embedder(
     model_dir: Path, precision: str = "f32", kernels: str | None = None, *, late: bool = False
 ) -> LocalEmbedder | None:
-    """The model in a directory, None where its files are not there.
+    """The model in a directory; None if its files are missing.
 
-    `kernels` forces an instruction set; with `late` word pieces are made, too. Raises ModelFilesError where
+    `kernels` forces an instruction set; `late` also makes vectors of word pieces. Raises ModelFilesError where
     the files are not the right ones, ValueError for an unknown precision or instruction set.
     """
     if find(model_dir) is None:

@@ -1,4 +1,4 @@
-"""An OpenAI-compatible endpoint of embeddings: one request, one reply, and what can go wrong between."""
+"""An OpenAI-compatible endpoint of embeddings: one request, one reply, and what can fail."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ REPLY_BYTES, REPLY_BYTES_PER_TEXT = 1 << 20, 128 << 10
 
 _REFUSING_INPUT = (400, 413, 422)
 _FAILING = (500, 502, 504)
-"""Endpoints and proxies also answer so if one text is too much for them."""
+"""Endpoints and proxies also give these answers if one text is too much for them."""
 
 
 class InputRefused(Exception):
@@ -27,7 +27,7 @@ class Unanswered(EmbeddingFailed):
 
 
 class EndpointOptions(Struct, frozen=True):
-    """An endpoint, whose URL is that of its `/embeddings`, and what to request from it."""
+    """An endpoint, with the URL of its `/embeddings`, and what to request from it."""
 
     http: HttpOptions
     model: str
@@ -44,10 +44,10 @@ class Endpoint:
         self._base64_works = False
 
     def ask(self, texts: Sequence[str], timeout: float) -> list[bytes]:
-        """A unit vector for each text, empty where the endpoint gives one without direction.
+        """A unit vector for each text; empty if the endpoint's vector has no direction.
 
-        Raises EmbeddingFailed (Unanswered where a text may be why), InputRefused where other texts may be accepted.
-        An endpoint that knows nothing of base64 refuses a request that asks for it: then it is asked without.
+        Raises EmbeddingFailed (Unanswered if a text may be the cause), InputRefused if other texts may be accepted.
+        An endpoint that does not know base64 refuses a request for it and is then asked again without it.
         """
         try:
             vectors = self._asked(texts, timeout, as_base64=self._as_base64)
@@ -60,7 +60,7 @@ class Endpoint:
         return vectors
 
     def close(self) -> None:
-        """Let the connections go that nobody uses."""
+        """Close the connections that are not in use."""
         self._http.close()
 
     def _asked(self, texts: Sequence[str], timeout: float, *, as_base64: bool) -> list[bytes]:

@@ -35,11 +35,11 @@ logger = logging.getLogger(__name__)
 
 
 class EmbedderOptions(Struct, frozen=True):
-    """`model` is the name that the vectors bear, `dimension` that of those which are stored, 0 where there are none.
+    """`model` is the name of the vectors, `dimension` that of the stored ones, 0 if there are none.
 
-    A text is cut after `max_tokens` of an encoding; a request has at most `batch_texts` texts, of `batch_tokens`
-    together. Times in seconds. At most `waiters` calls wait for vectors at a time: each holds a thread that others
-    need.
+    A text is cut after `max_tokens` of an encoding. A request has at most `batch_texts` texts with `batch_tokens`
+    together. Times are in seconds. At most `waiters` calls wait for vectors at a time, because each holds a thread
+    that others need.
     """
 
     model: str
@@ -54,7 +54,7 @@ class EmbedderOptions(Struct, frozen=True):
 
 
 class EndpointEmbedder:
-    """Embeds through an endpoint. A text that this refuses has a vector without values."""
+    """Embeds through an endpoint. A text that the endpoint refuses gets a vector without values."""
 
     def __init__(self, endpoint: Endpoint, options: EmbedderOptions) -> None:
         self._options = options
@@ -128,7 +128,7 @@ class EndpointEmbedder:
         return made
 
     def _vectors(self, texts: Sequence[str], until: float, *, is_background: bool = False) -> list[TextVector]:
-        """The vectors of texts, empty where the model refuses one or there is nothing to embed."""
+        """The vectors of texts; empty if the model refuses a text or there is nothing to embed."""
         cut = [self._cut(text, self._options.max_tokens) for text in texts]
         indexes = [index for index, text in enumerate(cut) if text and not text.isspace()]
         vectors = [b""] * len(texts)
@@ -169,7 +169,7 @@ class EndpointEmbedder:
         return _native.count_tokens(self._options.encoding, list(texts))
 
     def _embedded(self, texts: Sequence[str], until: float) -> list[bytes]:
-        """The vectors of the texts of a request; those that the endpoint refuses are found by halves."""
+        """The vectors of the texts of a request. Halving finds the texts that the endpoint refuses."""
         try:
             vectors = self._requests.ask(texts, until)
         except InputRefused as refusal:
@@ -181,9 +181,7 @@ class EndpointEmbedder:
         return vectors
 
     def _embedded_some_time(self, texts: Sequence[str], until: float) -> list[bytes]:
-        """The same for texts that come again until they have their vectors: an endpoint may embed all but one of them,
-        and fail with that one every time.
-        """
+        """The same for texts that are tried until they have vectors, because an endpoint may fail on one every time."""
         run = tuple(texts)
         try:
             vectors = self._embedded(texts, until)
@@ -200,7 +198,7 @@ class EndpointEmbedder:
         return vectors
 
     def _by_halves(self, texts: Sequence[str], until: float, refusal: InputRefused | Unanswered) -> list[bytes]:
-        """The vectors of texts that are refused, or left without an answer, together."""
+        """The vectors of texts that, as one request, are refused or get no answer."""
         if len(texts) == 1:
             return [self._alone(texts[0], until, refusal)]
         middle = len(texts) // 2
@@ -213,7 +211,7 @@ class EndpointEmbedder:
         return vectors
 
     def _alone(self, text: str, until: float, refusal: InputRefused | Unanswered) -> bytes:
-        """The vector of as much of a text as is not refused; empty where that is too little."""
+        """The vector of the longest beginning of a text that is accepted; empty if that is too short."""
         [tokens] = _native.count_tokens(self._options.encoding, [text])
         while tokens >= 2 * SHORTEST:
             tokens //= 2
@@ -234,6 +232,6 @@ class EndpointEmbedder:
 
 
 def _well_before(deadline: float) -> float:
-    """A time that leaves the rest of a call some of what it has."""
+    """A deadline that leaves the rest of the call a share of its time."""
     now = time.monotonic()
     return now + SHARE_OF_DEADLINE * (deadline - now)

@@ -1,4 +1,4 @@
-"""Requests to an endpoint of embeddings: how long they may take, what they come to, and what that says of it."""
+"""Requests to an endpoint of embeddings: how long they may take, how they end, and what that says of the endpoint."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from remora_server.engine.flights import FlightFailed, Flights
 from remora_server.locking import Level, new_lock
 
 PROBE = "What did we say about it?"
-"""A text that every model embeds: one that refuses it refuses everything."""
+"""A text that every model embeds. An endpoint that refuses it refuses everything."""
 
 logger = logging.getLogger(__name__)
 
 
 class RequestOptions(Struct, frozen=True):
-    """`model` is the name that the vectors bear, `dimension` theirs, 0 where it is not known. No request takes more
-    than `timeout` seconds; one that was given less than `patience` says nothing of the endpoint when it fails.
+    """`model` is the name of the vectors, `dimension` theirs, 0 if it is not known. A request takes at most `timeout`
+    seconds. The failure of a request that had less than `patience` does not count against the endpoint.
     """
 
     model: str
@@ -51,11 +51,11 @@ class EndpointRequests:
 
     @property
     def failure(self) -> str:
-        """Why no vectors are made; empty where they are."""
+        """Why no vectors are made; empty if they are."""
         return self._failure
 
     def ask(self, texts: Sequence[str], until: float) -> list[bytes]:
-        """The vectors of texts, empty for those without direction, before a time of the monotonic clock.
+        """The vectors of texts, by a deadline of the monotonic clock; empty for those without direction.
 
         Raises EmbeddingFailed, InputRefused.
         """
@@ -72,7 +72,7 @@ class EndpointRequests:
         return vectors
 
     def require_working(self, until: float) -> None:
-        """Check that the endpoint accepts a harmless text. Raises EmbeddingFailed where it refuses every text."""
+        """Check that the endpoint accepts a harmless text. Raises EmbeddingFailed if not: it refuses every text."""
         try:
             works = all(self.ask([PROBE], until))
             cause = "the endpoint gives vectors that are zero or not finite, of every text"
@@ -98,7 +98,7 @@ class EndpointRequests:
             raise EmbeddingFailed(self._failure or "the endpoint asked for a pause", wait)
 
     def _flown(self, texts: Sequence[str], timeout: float) -> list[bytes]:
-        """The reply to a request that is made by another thread."""
+        """The reply to a request, which another thread makes."""
         if timeout <= 0:
             raise EmbeddingFailed("there is no time left to ask the endpoint")
         try:

@@ -1,6 +1,6 @@
 """Calls that the network may hold for ever, each in a thread of its own.
 
-Who waits for one stops when its time is up, whatever the network does.
+A caller that waits for one stops waiting when its time is up, whatever the network does.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Flights(Generic[T]):
         self._closed = False
 
     def wait(self, call: Callable[[], T], timeout: float) -> T:
-        """What a call returns or raises, within so many seconds. Raises TimeoutError, FlightFailed."""
+        """What a call returns or raises within `timeout` seconds. Raises TimeoutError, FlightFailed."""
         flight: Future[T] = Future()
         with self._lock:
             if self._closed:

@@ -1,4 +1,4 @@
-"""An HTTP endpoint that models are behind: one POST of JSON, one bounded reply, and what can go wrong between."""
+"""An HTTP endpoint of models: one POST of JSON, one bounded reply, and what can fail."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ class KeyUnusable(Exception):
 
 
 class HttpOptions(Struct, frozen=True):
-    """Where an endpoint is, and how it knows the server. The key comes from a file, which is read for each request, or
-    as it is, and goes into the header `key_header`.
+    """Where an endpoint is, and the key that it expects in the header `key_header`. The key is given as text, or in a
+    file that is read for each request.
     """
 
     url: str
@@ -52,14 +52,14 @@ class HttpOptions(Struct, frozen=True):
 
 
 class Reply(Struct, frozen=True):
-    """A reply; `wait` is for how many seconds the endpoint asks for no further request."""
+    """A reply. `wait` is the pause that the endpoint asks for, in seconds."""
 
     status: int
     wait: float
     body: bytes
 
     def describe(self) -> str:
-        """The status and the error's code, without the message: this may quote what was sent."""
+        """The status and the error's code, without the message, which may quote what was sent."""
         code = _error_code(self.body)
         return f"the endpoint answered {self.status}" + (f" ({code})" if code else "")
 
@@ -89,7 +89,7 @@ class HttpEndpoint:
             raise NoReply(_cause(error)) from error
 
     def close(self) -> None:
-        """Let the connections go that nobody uses."""
+        """Close the connections that are not in use."""
         self._pool.clear()
 
     def _headers(self) -> dict[str, str]:
@@ -113,7 +113,7 @@ class HttpEndpoint:
 
 
 def _read(response: urllib3.BaseHTTPResponse, limit: int, until: float) -> bytes:
-    """The body, of at most so many bytes and until so late, however slowly it comes."""
+    """The body, with a bound on its bytes and a deadline, however slowly it comes."""
     body = bytearray()
     while chunk := response.read1(CHUNK):
         body += chunk
@@ -137,7 +137,7 @@ def _cause(error: Exception) -> str:
 
 
 def _error_code(body: bytes) -> str:
-    """The code or type of an error's reply, as OpenAI's have it; empty where there is none."""
+    """The code or type in an error's reply, in OpenAI's form; empty if there is none."""
     try:
         error = json.loads(body)["error"]
         found = error.get("code") or error.get("type")

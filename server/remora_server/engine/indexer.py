@@ -26,7 +26,7 @@ Embed: TypeAlias = Callable[[Sequence[str]], list[TextVector]]
 """Makes vectors of texts: see `domain.search.Embedder`."""
 
 PORTION = Portion(messages=32, characters=2_000)
-"""How much is encoded and recorded at once: small, because searches wait for these vectors and the next."""
+"""How much is encoded and recorded at once. It is small, because searches wait for these vectors and the next ones."""
 IDLE_SECONDS = 0.5
 RETRY_SECONDS = (0.5, 30.0)
 
@@ -34,8 +34,8 @@ RETRY_SECONDS = (0.5, 30.0)
 class Indexer:
     """Takes messages that wait for a vector, embeds them and puts their vectors, until it is closed.
 
-    What fails is tried again after a while, which grows, and logged once until something works; an embedder that makes
-    no vectors logs that itself.
+    What fails is tried again after a growing pause, and logged once until something works. An embedder that makes no
+    vectors logs that itself.
     """
 
     def __init__(self, queue: EmbeddingQueue, embed: Embed, lane: Lane = Lane.ALL, portion: Portion = PORTION) -> None:
@@ -55,12 +55,12 @@ class Indexer:
         self._thread.start()
 
     def stop(self) -> None:
-        """Take nothing more, without waiting for what is being embedded."""
+        """Take no more messages, without waiting for those that are being embedded."""
         self._thread.end()
         self._stopping.set()
 
     def close(self) -> None:
-        """Stop after what is embedded now, which is found again at the next start where that fails."""
+        """Stop after the messages that are embedded now. If that fails, the next start finds them again."""
         self.stop()
         self._thread.join()
 

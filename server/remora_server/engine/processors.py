@@ -34,7 +34,7 @@ def give_way(thread_id: int, priority: Priority) -> None:
 
 
 def processors() -> int:
-    """How many processors this process may use: at least 1, and no more than its control group's quota of them."""
+    """How many processors this process may use: at least 1, and no more than the quota of its control group."""
     here = len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1
     return max(1, min(here, int(quota(_read(QUOTA)) or here)))
 

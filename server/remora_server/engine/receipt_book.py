@@ -1,4 +1,4 @@
-"""The thread that writes receipts behind the replies that they are of."""
+"""The thread that writes the receipts of replies, after the replies are sent."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ logger = logging.getLogger(__name__)
 class ReceiptBook:
     """Takes receipts and writes them in the background, from `start` to `close`.
 
-    What waits is bounded, and lost if the process is killed. While writes are refused, no receipts are taken.
+    The queue is bounded, and lost if the process is killed. While writes are refused, no receipts are taken.
     """
 
     def __init__(self, store: ReceiptStore, days: int) -> None:
-        """Receipts last so many days; of 0, none are taken."""
+        """Receipts last `days` days. If that is 0, none are taken."""
         self._store = store
         self._lifetime = days * DAY
         self._waiting: deque[ReceiptDraft] = deque()
@@ -59,7 +59,7 @@ class ReceiptBook:
         return self._thread.failure
 
     def new_id(self) -> str:
-        """The id of a receipt to be left; empty if none can be left now."""
+        """The id for a receipt; empty if none can be taken now."""
         is_full = len(self._waiting) >= MOST_WAITING or self._bytes >= MOST_WAITING_BYTES
         if is_full or not self._lifetime or self._refused or self._stopping:
             return ""
@@ -75,7 +75,7 @@ class ReceiptBook:
                 self._changed.notify_all()
 
     def settle(self, deadline: float | None) -> None:
-        """Wait until what was left before is written, unless writes are refused now. Raises DeadlineExceeded."""
+        """Wait until all earlier receipts are written, unless writes are refused now. Raises DeadlineExceeded."""
         with self._changed:
             target = self._taken
             self._settling += 1
@@ -95,7 +95,7 @@ class ReceiptBook:
             self._try(batch)
 
     def _next(self) -> list[ReceiptDraft]:
-        """The receipts that are written next, which stay in the queue until they are; none at the end."""
+        """The receipts to write next; none at the end. They stay in the queue until they are written."""
         with self._changed:
             while not self._waiting and not self._stopping:
                 self._changed.wait()

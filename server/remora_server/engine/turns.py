@@ -1,4 +1,4 @@
-"""Conversations that wait for background work: one turn at a time each; what fails comes again after a while."""
+"""Conversations that wait for background work. Each has one turn at a time; a failed turn is repeated after a pause."""
 
 from __future__ import annotations
 
@@ -41,15 +41,13 @@ class Turns:
         self._stopping = False
 
     def wait(self, key: Key, revision: int) -> None:
-        """Have a conversation take a turn, behind all others, that sees a revision."""
+        """Queue a turn of a conversation, behind all others. The turn must see this revision."""
         with self._changed:
             self._waiting[key] = max(revision, self._waiting.get(key, 0))
             self._changed.notify()
 
     def next(self) -> tuple[Key, int] | None:
-        """The next conversation whose turn it is, and the revision that it must see; None at the end. `over` ends the
-        turn.
-        """
+        """The next conversation, and the revision that its turn must see; None at the end. `over` ends the turn."""
         with self._changed:
             while not self._stopping:
                 found = self._due() or self._first()
@@ -78,12 +76,12 @@ class Turns:
             self._changed.notify()
 
     def succeeded(self, key: Key) -> bool:
-        """Note that a turn did what it should; whether the one before had failed."""
+        """Note that a turn succeeded. Returns whether the one before had failed."""
         with self._changed:
             return self._failed.pop(key, None) is not None
 
     def failed(self, key: Key, reason: str, wait: float = 0.0) -> bool:
-        """Note why a turn failed, to be tried again after `wait` seconds at the earliest; whether that is new."""
+        """Note why a turn failed. It is tried again after `wait` seconds or more. Returns whether it worked before."""
         with self._changed:
             before = self._failed.get(key)
             pause = RETRY_SECONDS[0] if before is None else min(2 * before.pause, RETRY_SECONDS[1])
@@ -94,7 +92,7 @@ class Turns:
             return before is None
 
     def failure_of(self, key: Key) -> str:
-        """Why the last turn of a conversation failed; empty where it did not."""
+        """Why the last turn of a conversation failed; empty if it did not."""
         found = self._failed.get(key)
         return found.reason if found else ""
 
