@@ -1,7 +1,7 @@
-"""The commands of `remora`: one module each, which is imported when its command is given and no sooner.
+"""The commands of `remora`: one module each, which is imported only when its command is given.
 
 A module has `fill(parser)`, which adds the command's arguments, and `run(given)`, which does the work and raises
-CommandFailed where that cannot be done. What the command needs (rich, the client, the server) it imports at its top.
+CommandFailed if that cannot be done. It imports what the command needs (rich, the client, the server) at its top.
 """
 
 from collections.abc import Mapping
@@ -28,5 +28,5 @@ COMMANDS: Mapping[str, str] = {
 
 
 def module_of(command: str) -> str:
-    """The module of a command: its name, with an underscore where Python has the name for itself."""
+    """The module of a command: its name, with an underscore if that is a keyword of Python."""
     return f"{__name__}.{command}{'_' if iskeyword(command) else ''}"

@@ -1,4 +1,4 @@
-"""`remora backup`: a snapshot of the whole store, made by the server while it serves, checked where it arrives."""
+"""`remora backup`: a snapshot of the whole store, which the server makes while it serves, checked after the download."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def _token_in(directory: Path) -> str:
 
 
 def _token_of_settings() -> str | None:
-    """The operator's token in the data directory of the settings; None where it cannot be read."""
+    """The operator's token in the data directory of the settings; None if it cannot be read."""
     directory = load_settings({}).settings.data
     with suppress(CommandFailed):
         return None if directory is None else _token_in(directory)
@@ -95,7 +95,7 @@ def _backup(client: Remora, destination: Path, seconds: float) -> Manifest:
 
 @contextmanager
 def _made(client: Remora, seconds: float) -> Iterator[Backup]:
-    """A snapshot on the server, which is deleted in the end; where that fails, the next backup deletes it."""
+    """A snapshot on the server, which is deleted at the end. If that fails, the next backup deletes it."""
     backup = _snapshot(client, seconds)
     try:
         yield backup

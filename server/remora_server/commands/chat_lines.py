@@ -77,7 +77,7 @@ def chat_groups(lines: Iterable[Line], name: str, report: Report) -> Iterator[Ch
 
 
 def _conversation(line: Line, name: str, report: Report) -> tuple[str, list[Any]]:
-    """The id and the messages of a line's conversation; a line with one message belongs to that of the whole file."""
+    """The id and the messages of a line's conversation. A line with one message belongs to the file's conversation."""
     try:
         value = json.loads(line.content)
     except ValueError:
@@ -93,7 +93,7 @@ def _conversation(line: Line, name: str, report: Report) -> tuple[str, list[Any]
 
 
 def _message(value: object, line: Line, index: int, report: Report) -> list[Message]:
-    """The message, or nothing where it is none."""
+    """The message; None if the value is not one."""
     place = f"line {line.number}, message {index + 1}"
     if not isinstance(value, dict) or not isinstance(value.get("role"), str):
         report(f"{place} is skipped: it has no role")

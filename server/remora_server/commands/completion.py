@@ -37,7 +37,7 @@ def run(given: dict[str, Any]) -> None:
 
 
 def _parsers(parser: argparse.ArgumentParser) -> Iterator[argparse.ArgumentParser]:
-    """A parser and those of its commands, all with their arguments."""
+    """A parser and the parsers of its commands, all with their arguments."""
     if isinstance(parser, CommandParser):
         parser.load()
     yield parser

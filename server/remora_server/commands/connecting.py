@@ -17,7 +17,7 @@ from remora_server.domain.errors import one_line
 from remora_server.settings.settings import TENANT_VARIABLE, TOKEN_VARIABLE
 
 REFUSAL_SECONDS = 0.5
-"""A machine that can be reached refuses a connection sooner."""
+"""A reachable machine refuses a connection sooner than this."""
 CONNECT_SECONDS = 3.0
 CALL_SECONDS = 60.0
 
@@ -50,9 +50,9 @@ def add_connection_flags(parser: argparse.ArgumentParser) -> None:
 
 @contextmanager
 def connected(given: Mapping[str, str | None], *, token: str | None = None) -> Iterator[Remora]:
-    """A client of the server that the flags name, which answers. `token` is used where none is given.
+    """A client of the server that the flags name, once the server has answered. `token` is used if no flag gives one.
 
-    Raises Misused for an endpoint of another form; what fails inside raises CommandFailed.
+    Raises Misused for a malformed endpoint. Errors inside the context become CommandFailed.
     """
     try:
         client = Remora(
@@ -79,14 +79,14 @@ def _tls(given: Mapping[str, str | None]) -> Tls | None:
 
 
 def _require_listener(endpoint: str) -> None:
-    """Connect once. A refusal is certain: nothing listens there, and there is nothing to wait for."""
+    """Connect once. A refusal means that nothing listens there, and that waiting is useless."""
     try:
         if endpoint.startswith("unix:"):
             _connect_to_socket("/" + endpoint.removeprefix("unix:").lstrip("/"))
         else:
             host, _, port = endpoint.rpartition(":")
             socket.create_connection((host.strip("[]"), int(port)), timeout=REFUSAL_SECONDS).close()
-    except (BlockingIOError, TimeoutError):  # it listens and is busy, or is far away: the call has time for that
+    except (BlockingIOError, TimeoutError):  # it is busy or far away: the call has time for that
         return
     except (OSError, ValueError) as error:
         why = error.strerror if isinstance(error, OSError) else str(error)

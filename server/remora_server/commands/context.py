@@ -16,7 +16,7 @@ from remora_server.commands.parsing import Parser, name
 from remora_server.commands.printable import printable
 
 Place: TypeAlias = tuple[str, int, str]
-"""A conversation and a sequence; 0 of a system text that came with the request."""
+"""A conversation and a sequence, which is 0 for a system text that came with the request."""
 
 
 def fill(parser: Parser) -> None:
@@ -128,7 +128,7 @@ def _standing(item: ReceiptItem) -> list[str]:
 
 
 def _messages(replay: Replay) -> Mapping[Place, Message]:
-    """The messages of a replay, which has none that was erased."""
+    """The messages of a replay. Erased messages are missing."""
     items = replay.context.items if replay.context is not None else ()
     hits = replay.search.hits if replay.search is not None else ()
     return {
@@ -177,7 +177,7 @@ def _item_json(item: ReceiptItem) -> dict[str, object]:
 
 
 def _item(change: ContextChange) -> ReceiptItem:
-    """The item of a change: as it is later, if it is there."""
+    """The item of a change: the later one, if there is one."""
     item = change.after or change.before
     if item is None:
         raise ValueError("a change has an item before or after it")

@@ -1,4 +1,4 @@
-"""`remora export`: what a tenant holds as lines of JSON, page by page."""
+"""`remora export`: a tenant's records as lines of JSON, page by page."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ Count: TypeAlias = Annotated[int, Meta(ge=0)]
 
 
 class Reached(Struct, frozen=True):
-    """How far an export is: bytes of the file, records in it, those of them that begin a conversation, the token of the
-    page that follows, empty behind the last one as it is before the first.
+    """How far an export is: the bytes of the file, its records, its conversations, and the token of the next page. The
+    token is empty before the first page and after the last one.
     """
 
     bytes: Count = 0
@@ -85,7 +85,7 @@ def _to_file(given: dict[str, Any], path: Path) -> None:
 
 
 def _require_own(path: Path, given: dict[str, Any]) -> None:
-    """Refuse a file that does not begin as this export does, as far as it goes: one may end within its first line."""
+    """Refuse a file that is not the beginning of this export. It may end within its first line."""
     line = b""
     if path.is_file():
         with _opened(path, os.O_RDONLY) as stream:
@@ -110,8 +110,8 @@ def _is_complete(path: Path) -> bool:
 
 
 def _write(given: dict[str, Any], path: Path, state: Path, reached: Reached) -> None:
-    """Go on in a file. What it holds beyond what is reached goes when there is something in its place; a file that was
-    made for nothing goes, too.
+    """Continue in a file. What it holds beyond the progress is truncated when the next page is written. A new file that
+    stayed empty is removed.
     """
     with _opened(path, os.O_WRONLY | os.O_CREAT | (0 if given["resume"] else os.O_EXCL)) as stream:
         stream.seek(reached.bytes)
@@ -135,7 +135,7 @@ def _opened(path: Path, flags: int) -> BinaryIO:
 
 
 def _reached(path: Path, state: Path) -> Reached:
-    """How far an interrupted export is: at the start where it left nothing, or has less than it says."""
+    """How far an interrupted export is. It begins anew if it left no progress, or if the file is shorter than that."""
     if not path.exists() or not path.stat().st_size:
         return Reached()
     try:
@@ -152,7 +152,7 @@ def _reached(path: Path, state: Path) -> Reached:
 
 
 def _keep(state: Path, stream: BinaryIO, now: Reached) -> None:
-    """Leave what a later export needs to go on from here: what it names is on the disk before it."""
+    """Write what a later export needs to continue from here, after the records that it names are on the disk."""
     stream.truncate()
     os.fdatasync(stream.fileno())
     fresh = state.with_name(state.name + ".new")
@@ -187,7 +187,7 @@ def _conversations(client: Remora, given: dict[str, Any]) -> int:
 
 
 def _write_page(client: Remora, given: dict[str, Any], stream: BinaryIO, reached: Reached, console: Console) -> Reached:
-    """Write the next page; what is reached then."""
+    """Write the next page. Returns the progress after it."""
     try:
         with noting_silence(console):
             page = client.export_records(

@@ -1,4 +1,4 @@
-"""How a command ends: its exit code and, where it could not be done, why."""
+"""How a command ends: its exit code and, if it failed, the reason."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ INTERRUPTED = 130
 
 
 class CommandFailed(Exception):
-    """It could not be done; the message says why, and what to do, in one line."""
+    """The command failed; the message says why, and what to do, in one line."""
 
     code = FAILED
 

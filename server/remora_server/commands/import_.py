@@ -45,7 +45,7 @@ class Lines:
 
     @property
     def are_chat(self) -> bool:
-        """Whether they are OpenAI chat messages, and no export. Looks at the first line, and leaves it to be read."""
+        """Whether they are OpenAI chat messages and not an export. Looks at the first line without consuming it."""
         if self._first is None:
             self._first = self._stream.readline(LONGEST_LINE)
         return is_chat_line(self._first)
@@ -85,7 +85,7 @@ class Lines:
 
     @contextmanager
     def checked(self) -> Iterator[None]:
-        """End the command with an error in a line, and its number."""
+        """End the command with an error that names the line."""
         try:
             yield
         except LineError as error:
@@ -232,7 +232,7 @@ def _there(count: int) -> str:
 
 
 def _groups(lines: Lines) -> Iterator[Group]:
-    """The records, in the groups in which they are sent; what stands before a wrong line is sent, too."""
+    """The records, in the groups in which they are sent. The records before a wrong line are sent, too."""
     group = Group("")
     try:
         for value, size in lines.values():
@@ -252,7 +252,7 @@ def _groups(lines: Lines) -> Iterator[Group]:
 
 
 def _send(client: Remora, group: Group, name: str, console: Console) -> int:
-    """Import a group; how many were new."""
+    """Import a group. Returns how many records were new."""
     try:
         with noting_silence(console):
             return group.send(client)

@@ -1,7 +1,7 @@
-"""The lease of a server: a file that everyone who wants the server keeps locked. When nobody does, the server stops.
+"""The lease of a server: a file that every user of the server keeps locked. When the last lock goes, the server stops.
 
-The lock is flock's. Those who want the server share it, and the system releases theirs however they end; the server
-waits for the exclusive one, and keeps it until it has ended.
+The lock is flock's. Users hold a shared lock, which the system releases however they end. The server waits for the
+exclusive lock, and keeps it until it has ended.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from remora_server.commands.failures import CommandFailed
 
 @contextmanager
 def leased(file: Path | None, stopping: threading.Event) -> Iterator[None]:
-    """Set `stopping` when nobody keeps the file locked, and remove the file after the end. None: nobody needs to."""
+    """Set `stopping` when nobody keeps the file locked, and remove the file after the end. None: there is no lease."""
     if file is None:
         yield
         return

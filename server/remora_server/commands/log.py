@@ -1,4 +1,4 @@
-"""`remora log`: conversations, newest first; or the messages of one, oldest first, as they come."""
+"""`remora log`: conversations, newest first; or the messages of one, oldest first, and new ones as they come."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def run(given: dict[str, Any]) -> None:
 
 
 def _note(found: int, given: dict[str, Any]) -> None:
-    """Say on standard error where there is nothing, and where there is more."""
+    """Say on standard error that there is nothing, or that there is more."""
     if given["json"]:
         return
     if found > given["limit"]:
@@ -75,7 +75,7 @@ def _follow(conversation: Conversation, given: dict[str, Any], newest: int) -> N
 
 
 def _interrupts() -> threading.Event:
-    """Set by an interrupt, also by one whose exception is lost: Python drops those that meet a destructor."""
+    """Set by every interrupt. Its exception may be lost, because Python drops exceptions in destructors."""
     seen = threading.Event()
 
     def interrupt(_number: int, _frame: FrameType | None) -> None:
@@ -87,7 +87,7 @@ def _interrupts() -> threading.Event:
 
 
 def _show(messages: Iterable[Message], given: dict[str, Any], newest: int) -> int:
-    """Show messages; the newest sequence that was shown."""
+    """Show messages. Returns the newest sequence that was shown."""
     console = output()
     for message in messages:
         newest = message.sequence

@@ -16,8 +16,8 @@ PROBE_BYTES = 4096
 
 
 class Disk(Struct, frozen=True):
-    """A file system: its type (empty where it is not known), bytes, the median of a few syncs in microseconds, 0 where
-    none could be measured, and whether this user may write in the directory.
+    """A file system: its type (empty if unknown), its bytes, the median of a few syncs in microseconds (0 if none could
+    be measured), and whether this user may write in the directory.
     """
 
     kind: str
@@ -59,7 +59,7 @@ def _kind(directory: Path) -> str:
 
 
 def _sync_micros(directory: Path) -> int:
-    """It writes and syncs a file without a name, so that the directory does not change."""
+    """The median time of writing and syncing a file without a name, so that the directory does not change."""
     flags = getattr(os, "O_TMPFILE", None)
     if flags is None:
         return 0

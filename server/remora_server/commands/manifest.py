@@ -25,11 +25,11 @@ def _hexadecimal(size: int) -> Meta:
 
 
 class ManifestError(Exception):
-    """There is no manifest that this version reads; the message says why."""
+    """The manifest is missing, or this version cannot read it; the message says which."""
 
 
 class Manifest(Struct, frozen=True, forbid_unknown_fields=True):
-    """What a backup holds. Ids and digests in hexadecimal digits, `bytes` of the snapshot, `rows` of each table."""
+    """The content of a backup. Ids and digests are hexadecimal; `bytes` is the snapshot's size, `rows` is by table."""
 
     manifest_version: int
     store_id: Annotated[str, _hexadecimal(16)]

@@ -14,12 +14,12 @@ OTHER_ROLE = "bold blue"
 
 
 def local_time(time: datetime | None) -> str:
-    """A time of the reader's own zone, to the minute."""
+    """A time in the reader's zone, to the minute."""
     return "" if time is None else f"{time.astimezone():%Y-%m-%d %H:%M}"
 
 
 def message_line(message: Message) -> Text:
-    """When it was said, who speaks, and what."""
+    """The time, the speaker and the text of a message."""
     speaker = printable(message.name or message.role)
     line = Text.assemble(
         (local_time(message.sent_time or message.create_time), "dim"),

@@ -32,7 +32,7 @@ SILENT_SECONDS = 5.0
 """After so many seconds without an answer, the command says that it waits."""
 
 _UNBOUNDED = 100_000
-"""Columns of what is not a terminal: lines are not broken for a pipe."""
+"""The width if the output is not a terminal: lines are not broken for a pipe."""
 
 SET_IN = " " * 4
 LEAST_COLUMNS = 8
@@ -52,7 +52,7 @@ def write_json(value: Mapping[str, object]) -> None:
 
 
 class _Output:
-    """Standard output for rich, which ends the command where it cannot be written."""
+    """Standard output for rich. It ends the command if a write fails."""
 
     def write(self, text: str) -> int:
         return standard_output.write(text)
@@ -65,7 +65,7 @@ class _Output:
 
 
 def output() -> Console:
-    """Standard output. It has colours where it is a terminal and NO_COLOR is not set, and broken lines only there."""
+    """Standard output. Only on a terminal lines are broken and, unless NO_COLOR is set, coloured."""
     return _console(stderr=False)
 
 
@@ -82,7 +82,7 @@ def _console(*, stderr: bool) -> Console:
 
 
 def print_set_in(console: Console, text: Text) -> None:
-    """Print text with continuation lines indented, whichever character broke the line."""
+    """Print text with its continuation lines indented, whichever character breaks a line."""
     width = max(LEAST_COLUMNS, console.width - len(SET_IN))
     lines = text.wrap(console, width) if console.is_terminal else text.split(allow_blank=True)
     console.print(Text(f"\n{SET_IN}").join(lines), soft_wrap=True)
@@ -90,7 +90,7 @@ def print_set_in(console: Console, text: Text) -> None:
 
 @contextmanager
 def noting_silence(console: Console) -> Iterator[None]:
-    """Say on a console that a call takes long: the client repeats it in silence while the server may recover."""
+    """Say on a console that a call takes long. The client repeats it silently while the server may recover."""
     note = f"no answer for {SILENT_SECONDS:.0f} s: the server is busy, short of something or gone; still asking"
     timer = threading.Timer(SILENT_SECONDS, lambda: console.print(note))
     timer.daemon = True
@@ -102,17 +102,17 @@ def noting_silence(console: Console) -> Iterator[None]:
 
 
 def progress_of_conversations() -> Progress:
-    """Conversations, their total and the field `records` on standard error, while it is a terminal; gone in the end."""
+    """Conversations, their total and the field `records` on standard error, if it is a terminal; removed at the end."""
     return _progress(BarColumn(), MofNCompleteColumn(), TextColumn("conversations, {task.fields[records]:,} records"))
 
 
 def progress_of_bytes() -> Progress:
-    """Bytes and their total on standard error, while it is a terminal; gone in the end."""
+    """Bytes and their total on standard error, if that is a terminal; removed at the end."""
     return _progress(BarColumn(), DownloadColumn(binary_units=True))
 
 
 def progress_of_rows() -> Progress:
-    """Rows and their total on standard error, while it is a terminal; gone in the end."""
+    """Rows and their total on standard error, if that is a terminal; removed at the end."""
     return _progress(BarColumn(), MofNCompleteColumn(), TextColumn("rows"))
 
 
@@ -124,5 +124,5 @@ def _progress(*columns: ProgressColumn) -> Progress:
         TimeElapsedColumn(),
         console=console,
         transient=True,
-        disable=not sys.stderr.isatty(),  # whatever FORCE_COLOR makes rich take for one
+        disable=not sys.stderr.isatty(),  # FORCE_COLOR makes rich take anything for a terminal
     )

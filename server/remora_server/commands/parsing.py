@@ -13,7 +13,7 @@ from remora_server.commands.failures import MISUSED
 
 
 class Parser(argparse.ArgumentParser):
-    """A parser with errors of one line."""
+    """A parser that reports an error in one line."""
 
     def error(self, message: str) -> NoReturn:
         self.exit(MISUSED, f"{self.prog}: {message}\n")
@@ -24,7 +24,7 @@ class Parser(argparse.ArgumentParser):
 
 
 class ShowVersion(argparse.Action):
-    """Shows the version and ends. It is looked up only then: that reads files."""
+    """Shows the version and ends. The version is looked up only then, because that reads files."""
 
     def __init__(self, option_strings: Sequence[str], **options: Any) -> None:  # noqa: ANN401 - argparse's own
         unset = {"dest": argparse.SUPPRESS, "default": argparse.SUPPRESS}
@@ -50,7 +50,7 @@ class CommandParser(Parser):
         self.set_defaults(run=command.run)
         command.fill(self)
 
-    # typeshed gives it overloads, for namespaces of other types.
+    # typeshed has overloads for namespaces of other types.
     def parse_known_args(  # type: ignore[override]
         self, args: Sequence[str] | None = None, namespace: argparse.Namespace | None = None
     ) -> tuple[argparse.Namespace, list[str]]:
@@ -59,7 +59,7 @@ class CommandParser(Parser):
 
 
 def filled(text: str) -> str:
-    """Text that is not empty: with an unset variable, a command would otherwise act on more than was meant."""
+    """Text that is not empty. With an unset variable of the shell, a command would otherwise act on too much."""
     if not text:
         raise argparse.ArgumentTypeError("is empty: is a variable not set?")
     return text

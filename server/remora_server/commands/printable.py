@@ -1,7 +1,7 @@
 """Makes users' texts safe to print: they cannot control the terminal, hide, or reverse the text beside them.
 
-Control and format characters are escaped, and those that fonts leave invisible (Unicode Technical Standard 55, 3.2).
-What joins letters and emoji stays where it joins them, and so do the format characters that are seen.
+Control, format and invisible characters are escaped (Unicode Technical Standard 55, 3.2). Joiners stay between letters
+and emoji that they join. Visible format characters stay.
 """
 
 from __future__ import annotations
@@ -9,20 +9,20 @@ from __future__ import annotations
 import re
 
 _CONTROLS = {code: 0x2400 + code for code in range(0x20)} | {0x7F: 0x2421, 0x2028: 0x2424, 0x2029: 0x2424}
-"""Control characters and line breaks, and what stands for each (Unicode's Control Pictures)."""
+"""Control characters and line breaks, each with its picture (Unicode's Control Pictures)."""
 _CONTROLS_IN_LINES = {code: picture for code, picture in _CONTROLS.items() if chr(code) not in "\n\t"}
 
 _INVISIBLE = re.compile(
     "[\x80-\x9f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\u3164"
     "\ufeff\uffa0\ufff9-\ufffb\U00013430-\U0001343f\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e007f]"
-    # Joiners: at the beginning, at the end, and beside ASCII or one another.
+    # Joiners that join nothing: at the beginning, at the end, and beside ASCII or one another.
     "|(?<![^\0-\x7f\u200c\u200d])[\u200c\u200d]|[\u200c\u200d](?![^\0-\x7f\u200c\u200d])"
 )
 _IN_JSON = re.compile(f"{_INVISIBLE.pattern}|[\x7f\u2028\u2029]")
 
 
 def printable(text: str) -> str:
-    """Text on one line: control characters become pictures of themselves, what cannot be seen its code, <U+202E>."""
+    """Text on one line. Pictures replace control characters, and codes like <U+202E> replace invisible characters."""
     return _INVISIBLE.sub(_code, text.translate(_CONTROLS))
 
 
@@ -32,7 +32,7 @@ def printable_lines(text: str) -> str:
 
 
 def printable_json(encoded: str) -> str:
-    """JSON that says the same, with what cannot be seen escaped."""
+    """Equal JSON, with invisible characters escaped."""
     return _IN_JSON.sub(_escape, encoded)
 
 

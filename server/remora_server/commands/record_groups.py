@@ -1,4 +1,4 @@
-"""Records that one request imports, each with where it stands in its file."""
+"""Records that one request imports, each with its place in the file."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ GROUP_RECORDS, GROUP_BYTES = 500, 1 << 20
 
 
 class RecordRefused(Exception):
-    """The server does not take a record, and so none of its group. `place` is where it stands, `index` in the group."""
+    """The server refuses a record, and so its group. `place` is the record's in the file, `index` that in the group."""
 
     def __init__(self, place: str, index: int, error: RecordConflictError | InvalidFieldError) -> None:
         super().__init__(f"{place}: {' '.join(str(error).split())}")
@@ -33,21 +33,21 @@ class Group(Struct):
     bytes: int = 0
 
     def takes(self, conversation_id: str, size: int) -> bool:
-        """Whether a record of a conversation, of so many bytes, can be sent with them."""
+        """Whether a record of a conversation, with this size in bytes, can be sent with them."""
         if not self.records:
             return True
         fits = len(self.records) < GROUP_RECORDS and self.bytes + size <= GROUP_BYTES
         return fits and conversation_id == self.conversation_id
 
     def add(self, record: Record, place: str, size: int) -> None:
-        """Take a record in."""
+        """Add a record."""
         self.conversation_id = conversation_of(record)
         self.records.append(record)
         self.places.append(place)
         self.bytes += size
 
     def send(self, client: Remora) -> int:
-        """Import them, all or none; how many were new. Raises RecordRefused."""
+        """Import them, all or none. Returns how many were new. Raises RecordRefused."""
         try:
             return client.import_records(self.records)
         except (RecordConflictError, InvalidFieldError) as error:
@@ -69,6 +69,6 @@ def grouped(given: Iterable[tuple[Record, str]]) -> Iterator[Group]:
 
 
 def _index(path: str) -> int:
-    """The record that a field's path leads through: `records[3].message`."""
+    """The index of the record in a field's path, such as `records[3].message`."""
     number = path.partition("[")[2].partition("]")[0]
     return int(number) if number.isdigit() else 0

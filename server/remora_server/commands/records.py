@@ -1,7 +1,7 @@
-"""The lines of an export: JSON objects with a `kind`, of which those between the first and the last are records.
+"""The lines of an export: JSON objects with a `kind`. Those between the first and the last line are records.
 
-`{"kind":"format","version":1}` comes first, with the `user_id` and the `conversation_id` that alone were exported, and
-`{"kind":"end","records":3}` last: a file without it is not complete.
+The first line is `{"kind":"format","version":1}`, with `user_id` or `conversation_id` if only that was exported. The
+last one is `{"kind":"end","records":3}`: a file without it is not complete.
 A record is its message in proto3's JSON with the contract's names: bytes in base64, 64-bit integers as text.
 """
 
@@ -20,29 +20,29 @@ KINDS = frozenset(Record.DESCRIPTOR.fields_by_name)
 
 
 class LineError(Exception):
-    """A line is not what the format says; the message says why."""
+    """A line breaks the format; the message says how."""
 
 
 def first_line(user_id: str | None = None, conversation_id: str | None = None) -> bytes:
-    """The line that a file begins with: an export of everything, of a user or of a conversation."""
+    """The first line of a file: an export of everything, of a user or of a conversation."""
     scope = {"user_id": user_id, "conversation_id": conversation_id}
     given = {key: value for key, value in scope.items() if value}
     return _line({"kind": "format", "version": FORMAT_VERSION, **given})
 
 
 def is_first_line(line: bytes) -> bool:
-    """Whether a line, which may be cut, is the first of an export of any scope."""
+    """Whether a line, which may be incomplete, is the first of an export of any scope."""
     head = first_line().removesuffix(b"}\n")
     return line.startswith((head + b"}\n", head + b",")) or first_line().startswith(line)
 
 
 def last_line(records: int) -> bytes:
-    """The line that a complete file of so many records ends with."""
+    """The last line of a complete file with this number of records."""
     return _line({"kind": "end", "records": records})
 
 
 def is_last_line(line: bytes) -> bool:
-    """Whether a line, with its end, is the last of a complete file."""
+    """Whether a line, with its line break, is the last of a complete file."""
     return line.startswith(b'{"kind":"end",') and line.endswith(b"\n")
 
 
@@ -76,7 +76,7 @@ def parse_line(line: bytes) -> dict[str, Any]:
 
 
 def require_format(value: dict[str, Any]) -> None:
-    """Refuse a first line of something else. Raises LineError."""
+    """Refuse a first line that does not begin an export. Raises LineError."""
     if value["kind"] != "format":
         raise LineError("is neither the first line of an export nor an OpenAI chat message")
     if value.get("version") != FORMAT_VERSION:

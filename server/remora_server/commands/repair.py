@@ -1,4 +1,4 @@
-"""`remora repair`: what can be saved of a damaged store, into a new directory, and a list of what could not."""
+"""`remora repair`: copies what can be read of a damaged store into a new directory, and lists what is lost."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def fill(parser: argparse.ArgumentParser) -> None:
 
 
 def run(given: dict[str, Any]) -> None:
-    """Repair, and say what is lost. Raises CommandFailed where nothing was saved."""
+    """Repair, and say what is lost. Raises CommandFailed if nothing was saved."""
     if not given["data"].is_dir():
         raise CommandFailed(f"there is no store in {given['data']}")
     try:

@@ -1,4 +1,4 @@
-"""What a command says of single lines or rows on standard error, without flooding it."""
+"""Reports single lines or rows on standard error, without flooding it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ MOST_REPORTED = 20
 
 
 class Reported:
-    """Says on standard error what is wrong with a file or left out of it: the first of it, line by line."""
+    """Says on standard error what is wrong with a file or left out of it. Only the first reports are shown."""
 
     def __init__(self, name: str) -> None:
         self._name = name

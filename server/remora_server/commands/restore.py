@@ -15,7 +15,7 @@ from remora_server.storage.database.directory import DirectoryError
 from remora_server.storage.recovery.restoring import SnapshotError, require_whole, restore
 
 PRIVATE = 0o077
-"""What the command creates is its own user's alone."""
+"""Only the user of the command may read or write what it creates."""
 
 
 def fill(parser: argparse.ArgumentParser) -> None:

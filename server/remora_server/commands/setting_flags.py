@@ -13,7 +13,7 @@ from remora_server.settings import settings
 
 
 def add_setting_flags(parser: argparse.ArgumentParser) -> None:
-    """Add a flag for each setting, and one for the file of settings. What is not given is not in the result."""
+    """Add a flag for each setting, and one for the file of settings. The result has only those that are given."""
     parser.usage = "%(prog)s [OPTION ...]"
     parser.add_argument(
         "--config", type=filled, metavar="FILE", default=None, help="a YAML file of settings (default: $REMORA_CONFIG)"
@@ -40,7 +40,7 @@ def _add_flag(parser: argparse.ArgumentParser, key: settings.Key) -> None:
 
 
 def default_of(key: settings.Key) -> str:
-    """The default of a setting as its help says it; nothing where it is unset or off."""
+    """The default of a setting for its help; empty if it is unset or off."""
     if key.default_in_words:
         return f" (default: {key.default_in_words})"
     if not key.default:

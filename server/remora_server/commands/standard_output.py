@@ -23,7 +23,7 @@ def flush() -> None:
 
 @contextmanager
 def _told() -> Iterator[None]:
-    """A reader that has closed the pipe is no failure."""
+    """It is no failure if the reader has closed the pipe."""
     try:
         yield
     except BrokenPipeError:

@@ -1,4 +1,4 @@
-"""The folder in which a backup is made, until it is complete. It has a mark; a folder without one is not touched."""
+"""The folder in which a backup is made, until it is complete. It has a mark; a folder without a mark is not touched."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from remora_server.commands.failures import CommandFailed
 from remora_server.storage.database.directory import sync_folder
 
 MARK = "UNFINISHED"
-"""An empty file, locked by the process that makes the backup: an unlocked mark is left over from one that ended."""
+"""An empty file, locked by the process that makes the backup. An unlocked mark is left over from an earlier process."""
 
 
 @contextmanager
 def unfinished(destination: Path, *, names: Collection[str]) -> Iterator[Path]:
-    """A folder beside the destination for files of these names, which becomes the destination in the end. Where what is
-    done in it fails, they are gone again.
+    """A folder beside the destination for files of these names. It becomes the destination at the end. If the work in
+    it fails, they are removed.
 
-    It is new, or what a backup left that was killed. Raises CommandFailed where it is neither, and where another
-    process is at it.
+    It is new, or left over from a backup that was killed. Raises CommandFailed if it is neither, or if another process
+    uses it.
     """
     folder = destination.with_name(destination.name + ".partial")
     with _marked(folder):
@@ -51,7 +51,7 @@ def _marked(folder: Path) -> Iterator[None]:
 
 
 def _making(folder: Path) -> int:
-    """Make the folder; the flag with which a new one gets its mark, 0 for one that has it."""
+    """Make the folder. Returns the flag with which a new one gets its mark, or 0 if it has one."""
     try:
         folder.mkdir(mode=0o700, parents=True)
     except FileExistsError:
@@ -66,7 +66,7 @@ def _lock(mark: int, folder: Path) -> None:
         fcntl.flock(mark, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         raise _under_way(folder) from None
-    if not os.fstat(mark).st_nlink:  # it was finished between the two calls
+    if not os.fstat(mark).st_nlink:  # another process finished it between the two calls
         raise _under_way(folder)
 
 

@@ -40,7 +40,7 @@ class LocalEmbedder:
 
     @property
     def precision(self) -> str:
-        """The precision of the computation: `int8`, or `f32`, also if int8 was asked for but the processor is slow at it."""
+        """The precision of the computation, `f32` or `int8`. A processor that is slow at int8 always uses f32."""
         return self._encoder.precision
 
     @property

@@ -12,7 +12,7 @@ from remora_server.commands.moving.sqlite_file import Row
 
 
 def data(row: Row, column: str) -> bytes:
-    """The JSON of a column; empty for NULL, an empty text, and where an older file has no such column."""
+    """The JSON of a column; empty for NULL, for an empty text, and if an older file has no such column."""
     text = row.optional_text(column)
     if text:
         value(row, column)
@@ -20,7 +20,7 @@ def data(row: Row, column: str) -> bytes:
 
 
 def value(row: Row, column: str) -> Any:  # noqa: ANN401 - whatever the column has
-    """The value of a column; None for what has no JSON. Raises CommandFailed."""
+    """The value of a column; None if it has no JSON. Raises CommandFailed."""
     text = row.optional_text(column)
     try:
         return json.loads(text, parse_constant=_no_json) if text else None

@@ -1,7 +1,7 @@
 """The checkpoints of LangGraph's SqliteSaver, which are cut into the values of their channels.
 
-A checkpoint is one map there. Its values are cut out as they are encoded, so that nothing of them is decoded, and only
-those are sent that its parent does not have.
+A checkpoint is one encoded map there. Its values are cut out of it without being decoded, and only values that its
+parent does not have are sent.
 """
 
 from __future__ import annotations
@@ -45,9 +45,9 @@ _DECODERS: Mapping[str, Any] = {"json": msgspec.json, "msgpack": msgspec.msgpack
 
 
 class Cut(Struct, frozen=True):
-    """A checkpoint of the file: its message, the values of its channels as they are encoded, and its writes.
+    """A checkpoint of the file: its message, the encoded values of its channels, and its writes.
 
-    `unversioned` are channels with a value and no version, which no checkpoint of Remora has.
+    `unversioned` are channels with a value and without a version, which Remora does not store.
     """
 
     row: Row
@@ -97,7 +97,7 @@ class Cut(Struct, frozen=True):
         yield from tasks.values()
 
     def differences(self, found: wire.FoundCheckpoint | None) -> list[str]:
-        """What the server does not have as the file does."""
+        """What differs between the server and the file."""
         if found is None:
             return ["Remora has no such checkpoint"]
         there = Checkpoint()
@@ -116,12 +116,12 @@ class Cut(Struct, frozen=True):
         ]
 
     def lacks_writes(self, found: wire.FoundCheckpoint) -> bool:
-        """Whether not all of its writes were found. There may be others: a thread that waited may have gone on."""
+        """Whether some of its writes are missing. More writes are no difference: a waiting thread may have gone on."""
         return not set(map(_write, self.writes)) <= set(map(_write, found.writes))
 
 
 class CheckpointFile(Struct, frozen=True):
-    """The checkpoints of a file. Those of a namespace follow one another, the oldest first."""
+    """The checkpoints of a file, by namespace, the oldest first."""
 
     file: SqliteFile
 
@@ -172,7 +172,7 @@ class CheckpointFile(Struct, frozen=True):
         return [pending(each) for each in self.file.rows(WRITES, f"{_OF_PLACE} ORDER BY rowid", place)]
 
     def orphans(self) -> int:
-        """How many writes are of no checkpoint that the file has."""
+        """How many writes belong to checkpoints that the file does not have."""
         return sum(1 for _ in self.file.rows(WRITES, _ORPHANS))
 
 
@@ -188,7 +188,7 @@ def pending(row: Row) -> wire.PendingWrite:
 
 
 def copy(client: Remora, file: SqliteFile) -> str:
-    """Check, copy and compare the checkpoints of a file; what is to be said of it. Raises CommandFailed."""
+    """Check, copy and compare the checkpoints of a file. Returns the report's lines. Raises CommandFailed."""
     file.require(OWNER, TABLES)
     checkpoints = CheckpointFile(file)
     copied, report = Copied(sum(1 for _ in checkpoints.checkpoints())), Reported(file.name)
@@ -215,7 +215,7 @@ class _Copying(Struct):
     console: Console
 
     def take(self, several: Sequence[tuple[Cut, Cut | None]]) -> None:
-        """Save what the server does not have; what it has stays as it is."""
+        """Save the checkpoints that the server does not have. Those that it has stay as they are."""
         found = self._found([own for own, _ in several])
         for (own, _), there in zip(several, found, strict=True):
             if there is not None and own.differences(there):
@@ -290,7 +290,7 @@ def _members(row: Row, column: str, coder: Any, data: bytes) -> dict[str, Raw]: 
 
 
 def _part(row: Row, coder: Any, parts: dict[str, Raw], name: str, type_: Any) -> Any:  # noqa: ANN401 - what `type_` says
-    """Take a part out of a checkpoint that is a field of its own in the contract."""
+    """Take out of a checkpoint a part that has its own field in the contract."""
     if name not in parts:
         raise row.fault("checkpoint", f"has no {name}")
     try:

@@ -1,4 +1,4 @@
-"""The items of LangGraph's SqliteStore, with the vectors that it found them by."""
+"""The items of LangGraph's SqliteStore, with their vectors."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _ORPHANS = "AS own WHERE NOT EXISTS (SELECT 1 FROM store AS item WHERE item.pref
 class StoreFile(Struct, frozen=True):
     """The items of a file that had not expired at `now`.
 
-    `user_label` says which label of a namespace names the user whose item it is; None: no item is anybody's.
+    `user_label` says which label of a namespace names the item's user; None: items have no user.
     """
 
     file: SqliteFile
@@ -38,7 +38,7 @@ class StoreFile(Struct, frozen=True):
     now: datetime
 
     def unexpired(self) -> Iterator[tuple[StoreItem, Row]]:
-        """The items with their rows. Those of a namespace follow one another: the server writes them faster."""
+        """The items with their rows, by namespace, because the server writes them faster in this order."""
         for row in self.file.rows(ITEMS, "ORDER BY prefix, rowid"):
             if not self._has_expired(row):
                 yield self._item(row), row
@@ -79,7 +79,7 @@ class StoreFile(Struct, frozen=True):
 
 
 def copy(client: Remora, file: SqliteFile, user_label: int | None) -> str:
-    """Check, copy and compare the items of a file; what is to be said of it. Raises CommandFailed."""
+    """Check, copy and compare the items of a file. Returns the report's lines. Raises CommandFailed."""
     has_vectors = bool(file.columns(VECTORS))
     file.require(OWNER, TABLES | ({VECTORS: VECTOR_COLUMNS} if has_vectors else {}))
     items = StoreFile(file, has_vectors, user_label, datetime.now(UTC))
@@ -117,7 +117,7 @@ def _compare(client: Remora, items: StoreFile, copied: Copied, report: Reported,
 
 
 def _differences(expected: StoreItem, found: StoreItem) -> list[str]:
-    """In which fields two items differ. One that lives for a time lives longer once it was read."""
+    """In which fields two items differ. Reading an item may have extended its life."""
     if found.HasField("ttl") and found.expire_time.ToMicroseconds() > expected.expire_time.ToMicroseconds():
         expected.expire_time.CopyFrom(found.expire_time)
     return differences(expected, found)

@@ -1,4 +1,4 @@
-"""Records that are made of rows: they are imported, and read back to be compared with what the file says now."""
+"""Records that are made of rows: they are imported, read back, and compared with the file."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from remora_server.commands.reported import Reported
 class Copied(Struct):
     """How many records are in the file, how many of them were new, and the places of those that differ.
 
-    `refused` are the places of those that the server did not take because it has others.
+    `refused` are the places of records that the server refused because it has others there.
     """
 
     given: int = 0
@@ -35,9 +35,9 @@ class Copied(Struct):
 
 
 def send(client: Remora, name: str, given: Iterable[tuple[Record, str]], console: Console) -> Copied:
-    """Import records with their places. One that is there and differs is left as it is: a comparison is to name it.
+    """Import records with their places. An existing record that differs is left as it is; the comparison names it.
 
-    Raises CommandFailed for one that the server does not take.
+    Raises CommandFailed if the server refuses a record for another reason.
     """
     copied, left = Copied(), set[str]()
     for group in grouped(given):
@@ -51,8 +51,8 @@ def send(client: Remora, name: str, given: Iterable[tuple[Record, str]], console
 
 
 def _send(client: Remora, group: Group, refused_places: set[str], left: set[str]) -> int:
-    """Import a group without those that are there and differ. Conversations in `left` get nothing: one that is there
-    with the same id may be another user's.
+    """Import a group without records that exist and differ. Nothing is imported into the conversations in `left`: an
+    existing one with the same id may be another user's.
     """
     while group.records and not (group.conversation_id and group.conversation_id in left):
         try:
@@ -86,7 +86,7 @@ def differences(expected: Message, found: Message) -> list[str]:
 
 
 def require_equal(copied: Copied, report: Reported, noun: str) -> None:
-    """Raise CommandFailed where something differs; `report` has said what, and says the rest."""
+    """Raise CommandFailed if something differs; `report` has said what, and says the rest."""
     for place in sorted(copied.refused - copied.differing):
         copied.differing.add(place)
         report(f"{place}: Remora has another one")

@@ -1,4 +1,4 @@
-"""A SQLite file of another store, which is only read: its tables and rows, and errors that name row and column."""
+"""Reads the SQLite file of another store: its tables and rows, and errors that name row and column."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from remora_server.commands.failures import CommandFailed
 
 MAGIC = b"SQLite format 3\0"
 WRITE_VERSION = 18
-"""Where the header says how the file is written: 2 is with a write-ahead log."""
+"""The offset in the header of the journal mode: 2 is a write-ahead log."""
 WITH_LOG = 2
 
 
 class Text(bytes):
-    """A text as it is stored, which may be no UTF-8; blobs are plain bytes."""
+    """A text as it is stored, which may be invalid UTF-8. Blobs are plain bytes."""
 
     __slots__ = ()
 
@@ -35,7 +35,7 @@ class Row(Struct, frozen=True):
 
     @property
     def place(self) -> str:
-        """Where it stands, for errors and differences."""
+        """The row's place, for errors and differences."""
         return f"table {self.table}, row {self.number}"
 
     def fault(self, column: str, why: str) -> CommandFailed:
@@ -43,7 +43,7 @@ class Row(Struct, frozen=True):
         return CommandFailed(f"{self.file}: {self.place}: {column} {why}; nothing was copied")
 
     def text(self, column: str) -> str:
-        """A text. Raises CommandFailed where there is none."""
+        """A text. Raises CommandFailed if there is none."""
         value = self.values.get(column)
         if not isinstance(value, Text):
             raise self.fault(column, "is no text")
@@ -53,7 +53,7 @@ class Row(Struct, frozen=True):
             raise self.fault(column, "is not UTF-8") from error
 
     def optional_text(self, column: str) -> str:
-        """A text; empty for NULL, and where an older file has no such column."""
+        """A text; empty for NULL, and if an older file has no such column."""
         return "" if self.values.get(column) is None else self.text(column)
 
     def data(self, column: str) -> bytes:
@@ -71,14 +71,14 @@ class Row(Struct, frozen=True):
         return value
 
     def number_or_none(self, column: str) -> float | None:
-        """A number; None for NULL, and where an older file has no such column."""
+        """A number; None for NULL, and if an older file has no such column."""
         value = self.values.get(column)
         if value is not None and not isinstance(value, int | float):
             raise self.fault(column, "is no number")
         return value
 
     def time(self, column: str) -> datetime:
-        """A time as SQLite and Python write it, in UTC where it names no zone."""
+        """A time as SQLite and Python write it, in UTC if it names no zone."""
         text = self.text(column)
         try:
             found = datetime.fromisoformat(text)
@@ -87,19 +87,19 @@ class Row(Struct, frozen=True):
         return found if found.tzinfo else found.replace(tzinfo=UTC)
 
     def time_or_none(self, column: str) -> datetime | None:
-        """A time; None for NULL, and where an older file has no such column."""
+        """A time; None for NULL, and if an older file has no such column."""
         return None if self.values.get(column) is None else self.time(column)
 
 
 class SqliteFile:
-    """An opened file. All reads see it as it was at the first one."""
+    """An opened file. All reads see it as it was at the first read."""
 
     def __init__(self, name: str, connection: sqlite3.Connection) -> None:
         self.name = name
         self._connection = connection
 
     def require(self, owner: str, tables: Mapping[str, Collection[str]]) -> None:
-        """Raise CommandFailed where a table or one of its columns is missing."""
+        """Raise CommandFailed if a table or one of its columns is missing."""
         for table, columns in tables.items():
             found = self.columns(table)
             if not found:
@@ -121,7 +121,7 @@ class SqliteFile:
         return int(count)
 
     def rows(self, table: str, clauses: str = "ORDER BY rowid", given: Sequence[object] = ()) -> Iterator[Row]:
-        """Rows of a table, in the order of writing unless `clauses` say another."""
+        """Rows of a table, in the order of writing unless `clauses` give another order."""
         query = f"SELECT rowid, * FROM {quoted(table)} {clauses}"  # noqa: S608 - clauses are those of these modules
         with self._reading(table):
             cursor = self._connection.execute(query, given)
@@ -139,7 +139,7 @@ class SqliteFile:
 
 @contextmanager
 def opened(path: Path) -> Iterator[SqliteFile]:
-    """A file, which is not changed. Raises CommandFailed for another one."""
+    """Opens a file, which is not changed. Raises CommandFailed if it is not a SQLite file."""
     try:
         with path.open("rb") as stream:
             head = stream.read(100)
@@ -167,8 +167,8 @@ def quoted(table: str) -> str:
 
 
 def _address(path: Path, head: bytes) -> str:
-    """For reading alone. A file that is written with a write-ahead log, and was closed, has no log: without `immutable`
-    SQLite would make one beside it.
+    """Open only for reading. A closed file in the mode of a write-ahead log has no log: without `immutable`, SQLite
+    would make one beside it.
     """
     log = path.with_name(path.name + "-wal")
     is_closed = head[WRITE_VERSION] == WITH_LOG and not log.exists()

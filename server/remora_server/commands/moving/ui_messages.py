@@ -1,6 +1,6 @@
-"""The parts of the AI SDK's UIMessages as VoltAgent's LibSQL adapter reads them, and the text that they say.
+"""The parts of the AI SDK's UIMessages as VoltAgent's LibSQL adapter reads them, and their text.
 
-The text is that of `messages.ts` in Remora's adapter: what is found, embedded and counted.
+The text is the same as from `messages.ts` in Remora's adapter. It is what is found, embedded and counted.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class Parts(Struct, frozen=True):
 
 
 def parts(row: Row) -> Parts:
-    """The parts of a message. Raises CommandFailed where they are no list."""
+    """The parts of a message. Raises CommandFailed if they are not a list."""
     if row.values.get("parts") is None:
         return _older(row)
     value = json_columns.value(row, "parts")
@@ -34,7 +34,7 @@ def parts(row: Row) -> Parts:
 
 
 def _older(row: Row) -> Parts:
-    """Those of a message of VoltAgent 0.1, which has a `content`: a list of parts, or a text, in JSON or as it is."""
+    """The parts of a message of VoltAgent 0.1. Its `content` is a list of parts or a text, in JSON or plain."""
     content = row.optional_text("content")
     try:
         value = json.loads(content) if content else []
@@ -47,12 +47,12 @@ def _older(row: Row) -> Parts:
 
 
 def text_of(given: list[Any]) -> str:
-    """The text parts, joined by spaces, as far as a message may be long."""
+    """The text parts, joined by spaces, up to the greatest length of a message."""
     texts = [part.get("text") for part in given if isinstance(part, dict) and part.get("type") == "text"]
     whole = as_javascript_encodes(" ".join(text for text in texts if isinstance(text, str)))
     return whole.encode()[:LARGEST_TEXT_BYTES].decode("utf-8", "ignore")
 
 
 def as_javascript_encodes(text: str) -> str:
-    """A text without halves of surrogate pairs, which have no UTF-8: each becomes U+FFFD."""
+    """A text in which U+FFFD replaces halves of surrogate pairs, because these have no UTF-8."""
     return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")

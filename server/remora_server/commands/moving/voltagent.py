@@ -1,4 +1,4 @@
-"""What VoltAgent's LibSQLMemoryAdapter keeps, as the records that Remora's adapter for VoltAgent reads.
+"""Turns the rows of VoltAgent's LibSQLMemoryAdapter into the records that Remora's adapter for VoltAgent reads.
 
 That adapter stores the same with `conversations.ts`, `messages.ts`, `steps.ts` and `workflow-states.ts`.
 """
@@ -60,7 +60,7 @@ class VoltAgentFile(Struct, frozen=True):
     prefix: str
 
     def require(self) -> None:
-        """Raise CommandFailed where the file is another one's. Files of older versions have no steps."""
+        """Raise CommandFailed if another program wrote the file. Files of older versions have no steps."""
         columns = {self._table(name): needed for name, needed in COLUMNS.items()}
         if self._has_steps:
             columns[self._table("steps")] = STEP_COLUMNS
@@ -74,7 +74,7 @@ class VoltAgentFile(Struct, frozen=True):
         return bool(self.file.columns(self._table("steps")))
 
     def records(self) -> Iterator[Placed]:
-        """All of them with their rows: each conversation with what belongs to it, then the rest."""
+        """All records with their rows: each conversation with its records, then the rest."""
         for row in self.file.rows(self._table("conversations")):
             yield from self._conversation(row)
         yield from self._of_none()
@@ -85,7 +85,7 @@ class VoltAgentFile(Struct, frozen=True):
             yield from self._conversation(row)
 
     def of_none(self, record: Record) -> Iterator[Placed]:
-        """What the file has in the place of a record of no conversation."""
+        """The file's record in the place of a record that belongs to no conversation."""
         if record.HasField("workflow_run"):
             rows = self.file.rows(self._table("workflow_states"), "WHERE id = ?", (record.workflow_run.id,))
             yield from map(_run, rows)
@@ -110,14 +110,14 @@ class VoltAgentFile(Struct, frozen=True):
         yield from _working_memory(row, WorkingMemoryScope(conversation_id=conversation_id))
 
     def _messages(self, conversation_id: str) -> Iterator[Placed]:
-        """Messages by their times, and those of one time in the order of writing: so are their sequences."""
+        """Messages in the order of their sequences: by time, and those of the same time in the order of writing."""
         rows = list(self.file.rows(self._table("messages"), _OF_CONVERSATION, (conversation_id,)))
         rows.sort(key=lambda row: row.time("created_at"))
         for sequence, row in enumerate(rows, 1):
             yield _message(row, sequence), row
 
     def orphans(self) -> dict[str, int]:
-        """How many messages and steps are of no conversation that the file has."""
+        """How many messages and steps belong to conversations that the file does not have."""
         names = ["messages", *(["steps"] if self._has_steps else [])]
         clauses = f"WHERE conversation_id NOT IN (SELECT id FROM {quoted(self._table('conversations'))})"  # noqa: S608 - see rows
         return {name: sum(1 for _ in self.file.rows(self._table(name), clauses)) for name in names}
@@ -141,7 +141,7 @@ def _conversation(row: Row, messages: list[Placed]) -> Record:
 
 
 def _metadata(row: Row) -> bytes:
-    """The metadata without the working memory, which is kept apart in Remora."""
+    """The metadata without the working memory, which Remora stores separately."""
     if WORKING_MEMORY not in json_columns.members(row, "metadata"):
         return json_columns.data(row, "metadata")
     members = json_columns.raw_members(row, "metadata")
@@ -197,7 +197,9 @@ def _user_memory(row: Row) -> Iterator[Placed]:
 
 
 def _working_memory(row: Row, scope: WorkingMemoryScope) -> Iterator[Placed]:
-    """What a conversation's or a user's metadata has of it; an empty one is none, as VoltAgent's adapter says."""
+    """The working memory in the metadata of a conversation or a user. An empty text is none, as for VoltAgent's
+    adapter.
+    """
     content = json_columns.members(row, "metadata").get(WORKING_MEMORY)
     if content is not None and not isinstance(content, str):
         raise row.fault("metadata", f"has a {WORKING_MEMORY} that is no text")
@@ -233,7 +235,7 @@ def _run(row: Row) -> Placed:
 
 
 def _context(row: Row) -> bytes:
-    """Entries of texts and values. A Map has no JSON but `{}`, and a symbol none but null: what they were is lost."""
+    """Entries of texts and values. JSON writes a Map as `{}` and a symbol as null, so that their content is lost."""
     entries = json_columns.value(row, "context")
     if entries is None or entries == {}:
         return b""

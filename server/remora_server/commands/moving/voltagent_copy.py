@@ -1,4 +1,4 @@
-"""Copies the file of VoltAgent's LibSQLMemoryAdapter, and compares what the server has then."""
+"""Copies the file of VoltAgent's LibSQLMemoryAdapter, and compares the server's records with it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Key = tuple[str, ...]
 
 
 def copy(client: Remora, file: SqliteFile, prefix: str) -> str:
-    """Check, copy and compare the records of a file; what is to be said of it. Raises CommandFailed."""
+    """Check, copy and compare the records of a file. Returns the report's lines. Raises CommandFailed."""
     source = VoltAgentFile(file, prefix)
     source.require()
     count = sum(1 for _ in source.records())
@@ -60,7 +60,7 @@ class _Comparing(Struct):
                 self.report(f"{_named(record, row)}: it is not in Remora")
 
     def _expected(self, record: Record) -> Placed | None:
-        """What the file has in the place of a record."""
+        """The file's record in the place of another one."""
         conversation_id = conversation_of(record)
         if not conversation_id:
             return next(self.source.of_none(record), None)
@@ -77,7 +77,7 @@ class _Comparing(Struct):
 
 
 def _key(record: Record) -> Key:
-    """What no two records share."""
+    """The key of a record."""
     kind, own = str(record.WhichOneof("kind")), _message_of(record)
     user_id = "" if kind == "conversation" else getattr(own, "user_id", "")
     return kind, conversation_of(record), user_id, _id_of(own)
@@ -102,7 +102,7 @@ def _message_of(record: Record) -> Message:
 
 
 def _differences(expected: Message, found: Message) -> list[str]:
-    """In which fields two messages differ that the caller sets. A conversation may have gone on since."""
+    """In which fields that a caller sets two messages differ. The conversation may have changed since."""
     for name in ("revision", "token_count", "embedding"):
         if name in found.DESCRIPTOR.fields_by_name:
             found.ClearField(name)
