@@ -16,7 +16,7 @@ from remora_server.domain.errors import OperatorOnly
 _TRACEPARENT = re.compile(r"(?!ff)[0-9a-f]{2}-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}")
 
 NO_TIME = 0.0
-"""The deadline of a call that must not wait for anything: a time that is over."""
+"""The deadline of a call that must not wait for anything: a time in the past."""
 
 
 class ReadRequest(Protocol):
@@ -41,7 +41,7 @@ class WriteRequest(Protocol):
 class Call(Struct, frozen=True):
     """What a handler knows of its call. `deadline` is a time of the monotonic clock in seconds.
 
-    A call that does not wait for the disk leaves it to its transport to acknowledge what it wrote when that is durable.
+    A call that does not wait for the disk leaves it to its transport to acknowledge its writes once they are durable.
     """
 
     method: str
@@ -52,16 +52,16 @@ class Call(Struct, frozen=True):
     waits_for_disk: bool = True
 
     def require_operator(self) -> None:
-        """Raise OperatorOnly where the caller is not the operator."""
+        """Raise OperatorOnly if the caller is not the operator."""
         if not self.is_operator:
             raise OperatorOnly
 
     def read(self, request: ReadRequest) -> Read:
-        """What the domain knows of a read besides its own fields."""
+        """What the domain is told of a read besides the request's fields."""
         return Read(self.tenant_id, request.min_revision, self.deadline)
 
     def write(self, request: WriteRequest) -> Write:
-        """The same of a write. To be asked for before the request is used up: it may hold its digest."""
+        """The same of a write. Ask for it before the request is used up, because it may hold the request's digest."""
         origin = request.origin
         return Write(
             tenant_id=self.tenant_id,
@@ -82,5 +82,5 @@ class Call(Struct, frozen=True):
 
 
 def traceparent(value: str | bytes) -> str:
-    """The trace that a header names; empty where it names none, or not as the standard says."""
+    """The trace that a header names; empty if it names none, or breaks the standard."""
     return value if isinstance(value, str) and _TRACEPARENT.match(value) else ""

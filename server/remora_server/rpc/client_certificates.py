@@ -36,7 +36,7 @@ class CertificateTenants:
 
     @classmethod
     def parse(cls, lines: Iterable[str]) -> CertificateTenants:
-        """Tenants from lines `name tenant`; empty lines and lines that begin with # are passed over.
+        """Tenants from lines `name tenant`; empty lines and lines that begin with # are ignored.
 
         Raises TenantFileError, which names the line.
         """
@@ -56,15 +56,15 @@ class CertificateTenants:
         return cls(found)
 
     def take(self, other: CertificateTenants) -> None:
-        """Have the tenants of another instead."""
+        """Take over the tenants of another instance."""
         self._tenants = other._tenants
 
     def tenant(self, names: Sequence[str]) -> str | None:
-        """The tenant of a certificate with these names; None where none of them has one, or two have different ones."""
+        """The tenant of a certificate with these names; None if no name has a tenant, or two names have different ones."""
         found = {self._tenants[name] for name in names if name in self._tenants}
         return found.pop() if len(found) == 1 else None
 
 
 def _comparable(name: str) -> str:
-    """DNS names do not tell letters by their case; URIs, which have a colon, do."""
+    """DNS names ignore the case of letters; URIs, which have a colon, do not."""
     return name if ":" in name else name.lower()

@@ -19,8 +19,8 @@ logger = logging.getLogger(__name__)
 
 
 class Answer(Struct, frozen=True):
-    """How an error looks on the wire. `retry_delay` is in seconds, None where a repeat does not help; an error that
-    knows when one may help says so itself.
+    """How an error looks on the wire. `retry_delay` is in seconds, None if a repeat does not help. An error that knows
+    when a repeat may help has its own.
     """
 
     code: code_pb2.Code.ValueType
@@ -89,7 +89,7 @@ ANSWERS: dict[type[BaseException], Answer] = {
 
 
 def answer_to(error: BaseException) -> Answer:
-    """How an error is answered; one that is not in ANSWERS as INTERNAL."""
+    """How an error is answered: as INTERNAL if it is not in ANSWERS."""
     return ANSWERS.get(type(error), INTERNAL)
 
 
@@ -109,9 +109,9 @@ def to_status(error: BaseException) -> Status:
 
 
 def logged_status(error: BaseException, method: str) -> Status:
-    """The status of an error that ends a call, be it a panic or what was to end the thread.
+    """The status of an error that ends a call, also of a panic or an exception that should end the thread.
 
-    What is not an answer to the caller goes to the log, where its text is left out: it may quote contents.
+    An unexpected error is logged without its text, which may quote contents.
     """
     if answer_to(error) is INTERNAL:
         logger.error("call failed", extra={"method": method}, exc_info=error)

@@ -1,4 +1,4 @@
-"""The standard health service: whether the process is well."""
+"""The standard health service: whether the process works."""
 
 from __future__ import annotations
 
@@ -38,14 +38,14 @@ class Health:
         self.set_ready(ready=False)
 
     def set_ready(self, *, ready: bool) -> None:
-        """Say whether calls are welcome; after `drain` they are not."""
+        """Say whether calls are accepted; after `drain` they are not."""
         with self._changing:
             self._ready = ready
             for name in self._ready_names:
                 self._say(name, ready and not self._stopped.is_set())
 
     def follow(self, works: Callable[[], bool], *, interval: float) -> None:
-        """Ask every so many seconds whether the server works, and be ready while it does. Returns at once."""
+        """Ask at an interval in seconds whether the server works, and be ready while it does. Returns at once."""
         self._look(works)
         self._thread = LongLived("health", partial(self._follow, works, interval))
         self._thread.start()
@@ -55,7 +55,7 @@ class Health:
             self._look(works)
 
     def _look(self, works: Callable[[], bool]) -> None:
-        """Ask. Where that fails, nobody knows whether the server works."""
+        """Ask. If that fails, the server counts as not working."""
         try:
             failpoints.hit("health_turn")
             ready = works()
@@ -66,7 +66,7 @@ class Health:
             self.set_ready(ready=ready)
 
     def drain(self) -> None:
-        """Be neither alive nor ready from now on."""
+        """From now on, be neither alive nor ready."""
         if self._thread is not None:
             self._thread.end()
         self._stopped.set()

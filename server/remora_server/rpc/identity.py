@@ -1,4 +1,4 @@
-"""Identifies callers: by the tenant of a bearer token or of a client certificate or, where neither is required, by the
+"""Identifies callers: by the tenant of a bearer token or of a client certificate or, if neither is required, by the
 tenant that the caller names.
 """
 
@@ -37,7 +37,7 @@ class TokenFileError(CredentialFileError):
 class Tokens:
     """Bearer tokens and their tenants.
 
-    Only digests are kept, and a token is looked up by its digest: how long that takes says nothing of the tokens.
+    Only digests are kept. A token is looked up by its digest, so that the time of a lookup says nothing of the tokens.
     """
 
     def __init__(self, tenants: Mapping[bytes, str]) -> None:
@@ -57,7 +57,7 @@ class Tokens:
 
     @classmethod
     def parse(cls, lines: Iterable[str]) -> Tokens:
-        """Tokens from lines `token tenant`; empty lines and lines that begin with # are passed over.
+        """Tokens from lines `token tenant`; empty lines and lines that begin with # are ignored.
 
         Raises TokenFileError, which names the line but not the token.
         """
@@ -75,7 +75,7 @@ class Tokens:
         return cls(found)
 
     def take(self, other: Tokens) -> None:
-        """Have the tokens of others instead."""
+        """Take over the tokens of another instance."""
         self._tenants = other._tenants
 
     def tenant(self, authorization: str) -> str:
@@ -110,7 +110,7 @@ class OperatorToken:
         return cls(_digest(token))
 
     def is_shown(self, authorization: str) -> bool:
-        """Whether an `authorization` header bears it."""
+        """Whether an `authorization` header has it."""
         scheme, _, token = authorization.partition(" ")
         return scheme.lower() == "bearer" and hmac.compare_digest(_digest(token.strip()), self._digest)
 
@@ -123,10 +123,10 @@ class Caller(Struct, frozen=True):
 
 
 class Identity(Struct, frozen=True):
-    """Tells a caller's tenant. Without tokens, and where no certificate tells it, the caller says it itself.
+    """Tells a caller's tenant. Without tokens and without a certificate that tells it, the caller names it.
 
-    `names` are those in the certificate of the caller's connection, which was verified; None where it needed none, as
-    on a Unix socket.
+    `names` are those in the verified certificate of the caller's connection; None if it needed no certificate, as on a
+    Unix socket.
     """
 
     tokens: Tokens | None = None
@@ -138,11 +138,15 @@ class Identity(Struct, frozen=True):
         return self.operator is not None and self.operator.is_shown(_value(metadata, AUTHORIZATION))
 
     def caller(self, metadata: Metadata, names: Sequence[str] | None = None) -> Caller:
-        """The caller of a call. Until a file changes, the same always tell the same. Raises what `tenant` does."""
+        """The caller of a call. The same arguments give the same caller until a file changes. Raises the errors of
+        `tenant`.
+        """
         return Caller(self.tenant(metadata, names), self.is_operator(metadata))
 
     def tenant(self, metadata: Metadata, names: Sequence[str] | None = None) -> str:
-        """The caller's tenant; the operator names any. Raises Unauthenticated, TenantMismatch and InvalidField."""
+        """The caller's tenant. The operator may name any tenant. Raises Unauthenticated, TenantMismatch and
+        InvalidField.
+        """
         failpoints.hit("caller_identified")
         named = _value(metadata, TENANT)
         tenant = None if self.is_operator(metadata) else self._shown_tenant(_value(metadata, AUTHORIZATION), names)
@@ -156,7 +160,7 @@ class Identity(Struct, frozen=True):
         return named or DEFAULT_TENANT
 
     def _shown_tenant(self, authorization: str, names: Sequence[str] | None) -> str | None:
-        """The tenant by token or certificate, which must not differ; None where neither is required."""
+        """The tenant by token or certificate, which must agree; None if neither is required."""
         certified = self._certified_tenant(names)
         if self.tokens is None or (certified is not None and not authorization):
             return certified

@@ -25,9 +25,9 @@ from remora_server.rpc.streams import Subscription
 Handler: TypeAlias = Callable[[Call, Any], Any]
 """Returns a message, or the same encoded; of an RPC that streams a `Stream`."""
 Stream: TypeAlias = "Generator[Message | bytes, None, None] | Subscription"
-"""The messages of a stream. A generator is asked for one after the other, each in any thread and when the reader has
-room for it, and is closed in the end; it holds nothing of the database from one to the next. What waits for something
-to happen is a Subscription.
+"""The messages of a stream. A generator is asked for one message at a time, in any thread, when the reader has room for
+it, and is closed at the end. It holds nothing of the database between two messages. A stream that waits for events is a
+Subscription.
 """
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -35,15 +35,15 @@ logger = logging.getLogger(__name__)
 
 
 def quick(handler: F) -> F:
-    """Marks a handler that is brief, and keeps a deadline that is over: what it would wait for, and whatever asks the
-    database, fails with DeadlineExceeded before it has had any effect. A transport may run it in between.
+    """Marks a brief handler that respects a deadline in the past: instead of waiting, or of asking the database, it
+    fails with DeadlineExceeded before it has any effect. A transport may run it between other work.
     """
     handler.is_quick = True  # type: ignore[attr-defined]
     return handler
 
 
 def for_operators(handler: F) -> F:
-    """Marks a handler of calls that are the operator's alone: anyone else is refused before the request is decoded."""
+    """Marks a handler of calls that only the operator may make. Others are refused before the request is decoded."""
     handler.is_for_operators = True  # type: ignore[attr-defined]
     return handler
 
@@ -65,18 +65,18 @@ class Method(Struct, frozen=True):
 
     @property
     def is_quick(self) -> bool:
-        """Whether it may be tried without time to wait."""
+        """Whether the handler is marked `quick`."""
         return getattr(self.handler, "is_quick", False)
 
     def answer(self, call: Call, encoded: bytes) -> tuple[bytes, int]:
-        """The reply, and the revision that must be published before it is sent: 0 where there is none."""
+        """The reply, and the revision that must be published before it is sent, or 0."""
         reply = self._ask(call, encoded)
         if isinstance(reply, bytes):
             return reply, 0
         return reply.SerializeToString(), getattr(reply, "revision", 0) if self.writes else 0
 
     def open(self, call: Call, encoded: bytes) -> Generator[bytes, None, None] | Subscription:
-        """The messages of an RPC that streams. What a generator raises is an answer as what a handler raises."""
+        """The messages of a streaming RPC. An error that a generator raises is answered like one that a handler raises."""
         stream = self._ask(call, encoded)
         return stream if isinstance(stream, Subscription) else _encoded(stream)
 
@@ -123,7 +123,7 @@ def _encoded(messages: Generator[Message | bytes, None, None]) -> Generator[byte
 
 
 def methods_of(service: ServiceDescriptor, implementations: Iterable[object], limits: Limits) -> list[Method]:
-    """The methods of a service: each RPC's handler is the method of that name of one of the implementations.
+    """The methods of a service. The handler of an RPC is the method of that name in one of the implementations.
 
     Raises LookupError for an RPC without a handler.
     """

@@ -1,6 +1,6 @@
 """Metrics, in the text format of Prometheus. No label names a tenant, a user or a conversation.
 
-Those of calls bear the names that other gRPC servers give them (go-grpc-prometheus), so that their dashboards fit.
+Metrics of calls have the names of other gRPC servers (go-grpc-prometheus), so that their dashboards fit.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from remora_server.rpc.transport.transports import MethodCalls
 METHOD = ("grpc_type", "grpc_service", "grpc_method")
 CODES: Mapping[int, str] = {code.value[0]: code.name for code in StatusCode}
 UNKNOWN = ("unknown", "unknown", "unknown")
-"""Where a call is of no method that there is: what was asked for may be anything."""
+"""The label of calls of unknown methods, because the caller may have named anything."""
 
 
 class Sources(Struct, frozen=True):
-    """What is measured: each is asked once for every page."""
+    """The sources of the metrics. Each is asked once for every page."""
 
     calls: Callable[[], Sequence[MethodCalls]]
     store: Callable[[], StoreStatus]

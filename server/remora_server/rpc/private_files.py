@@ -7,7 +7,7 @@ import stat
 from pathlib import Path
 
 CHMOD = "`chmod 600` it; of a secret that Kubernetes mounts, set `defaultMode: 0400`, or 0440 with an `fsGroup`"
-"""What to do about a file that is exposed."""
+"""The remedy for an exposed file."""
 
 _OTHERS = stat.S_IROTH | stat.S_IWOTH
 
@@ -25,8 +25,8 @@ class ExposedError(Exception):
 
 
 def read_private(file: Path) -> bytes:
-    """What a file holds. Its group may read it, which is how Kubernetes hands a secret to a process that is not root
-    (`fsGroup`). What counts is the mode of the file that a symbolic link leads to. Raises ExposedError and OSError.
+    """The content of a file. Its group may read it, because Kubernetes gives a secret to a process that is not root in
+    this way (`fsGroup`). Symbolic links are followed to the file whose mode counts. Raises ExposedError and OSError.
     """
     with file.open("rb") as stream:
         if os.fstat(stream.fileno()).st_mode & _OTHERS:

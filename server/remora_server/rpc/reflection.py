@@ -1,7 +1,7 @@
 """Server reflection: tells tools such as grpcurl what the services and their messages are.
 
 https://github.com/grpc/grpc/blob/master/doc/server-reflection.md has the protocol. Its versions v1 and v1alpha differ
-in nothing but the name of their package, so that one answer serves both.
+only in the name of their package, so that one answer serves both.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Reflection:
         self._pool = pool or Default()
 
     def answer(self, encoded: bytes) -> bytes:
-        """The reply to one message of the stream, both encoded. Raises InvalidField for what is no message."""
+        """The reply to one message of the stream, both encoded. Raises InvalidField if it cannot be decoded."""
         try:
             request = pb.ServerReflectionRequest.FromString(encoded)
         except DecodeError:
@@ -71,7 +71,7 @@ class Reflection:
         return pb.ServerReflectionResponse(all_extension_numbers_response=found)
 
     def _find(self, find: Callable[[DescriptorPool], T]) -> T:
-        """What is found in the pool, else in that of reflection itself. Raises KeyError."""
+        """Looks in the pool, and then in the pool of reflection itself. Raises KeyError."""
         try:
             return find(self._pool)
         except KeyError:
@@ -79,7 +79,7 @@ class Reflection:
 
     @cached_property
     def _own_pool(self) -> DescriptorPool:
-        """Reflection v1, which has no generated code: few ask for it."""
+        """Reflection v1, made at its first use, because it has no generated code."""
         pool = DescriptorPool()
         alpha = text_format.MessageToString(FileDescriptorProto.FromString(pb.DESCRIPTOR.serialized_pb))
         file = text_format.Parse(alpha.replace(_ALPHA, _V1), FileDescriptorProto())
@@ -94,7 +94,7 @@ def _named(request: pb.ServerReflectionRequest, pool: DescriptorPool) -> FileDes
 
 
 def _defining(request: pb.ServerReflectionRequest, pool: DescriptorPool) -> FileDescriptor:
-    """The file that defines a symbol of any kind. Only that of a method does not know its file."""
+    """The file that defines a symbol of any kind. The descriptor of a method does not know its file."""
     symbol = request.file_containing_symbol
     try:
         return pool.FindFileContainingSymbol(symbol)
@@ -114,11 +114,11 @@ _FILES: dict[str, Callable[[pb.ServerReflectionRequest, DescriptorPool], FileDes
     "file_containing_symbol": _defining,
     "file_containing_extension": _extending,
 }
-"""What finds the file that is asked for. Raises KeyError where there is none."""
+"""The lookup of the requested file. Raises KeyError if there is none."""
 
 
 def _files(file: FileDescriptor) -> pb.ServerReflectionResponse:
-    """A file, and all that it imports."""
+    """A file and all its imports."""
     found = pb.FileDescriptorResponse(file_descriptor_proto=[one.serialized_pb for one in _with_imports(file, set())])
     return pb.ServerReflectionResponse(file_descriptor_response=found)
 

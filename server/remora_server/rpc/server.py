@@ -53,7 +53,7 @@ HEALTH_INTERVAL = 0.5
 
 
 def _grpcio_transport(options: ServerOptions, identity: Identity, tls: Tls | None) -> Transport:
-    """Imported where it serves: grpcio takes a while, for which the start of the other would wait."""
+    """Each transport is imported only when it serves, because importing grpcio takes a while."""
     if tls is not None:
         raise ListenError("the transport grpcio has no TLS: choose the native one (--transport)")
     from remora_server.rpc.transport.grpcio_transport import GrpcioTransport  # noqa: PLC0415
@@ -71,7 +71,7 @@ class Server:
     """Answers the RPCs of remora.v1, health and reflection."""
 
     def __init__(self, options: ServerOptions, identity: Identity, *told: Say, tls: Tls | None = None) -> None:
-        """Its health is also told to others. With TLS, TCP ports speak it. Raises ListenError."""
+        """`told` are also told of its health. With `tls`, TCP ports use TLS. Raises ListenError."""
         self._transport = TRANSPORTS[options.transport](options, identity, tls)
         self._told = (self._transport.say, *told)
         self._health = Health(SERVICE_NAMES, self._say)
@@ -91,10 +91,10 @@ class Server:
         works: Callable[[], bool],
         publication: Publication | None = None,
     ) -> None:
-        """Serve: each RPC is answered by the handler that bears its name. Ready while `works` says so.
+        """Serve: the handler with the name of an RPC answers it. The server is ready while `works` returns true.
 
-        `dimension_of` tells that of a model's vectors, 0 where it is not known. With the store's publication,
-        the transport may wait for the disk instead of writes. Raises LookupError where an RPC has no handler.
+        `dimension_of` tells the dimension of a model's vectors, 0 if it is unknown. With the store's publication,
+        the transport waits for the disk instead of the writes. Raises LookupError if an RPC has no handler.
         """
         limits = Limits(dimension_of)
         methods = [method for service in SERVICES for method in methods_of(service, handlers, limits)]
@@ -102,18 +102,18 @@ class Server:
         self._health.follow(works, interval=HEALTH_INTERVAL)
 
     def calls(self) -> list[MethodCalls]:
-        """The calls of each method that was called, but for health; nothing where they are not counted."""
+        """The calls of each method that was called, without health checks; empty if they are not counted."""
         return self._transport.calls()
 
     def failure(self) -> str:
-        """Why calls are not carried as they should be; empty where they are."""
+        """Why the transport does not work as it should; empty if it does."""
         return self._transport.failure()
 
     def forget_callers(self) -> None:
-        """Tell every caller anew: what tells them has changed."""
+        """Identify every caller again, because tokens or tenants have changed."""
         self._transport.forget_callers()
 
     def stop(self, grace: float) -> None:
-        """Be not ready, take no new calls, give those under way so many seconds, and end."""
+        """Become not ready, take no new calls, give the current ones `grace` seconds, and end."""
         self._health.drain()
         self._transport.stop(grace)

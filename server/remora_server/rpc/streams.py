@@ -11,30 +11,30 @@ from remora_server.domain.errors import SlowReader
 from remora_server.locking import Level, new_lock
 
 EARLY_MESSAGES, EARLY_BYTES = 256, 256 << 10
-"""How many messages a subscription takes before its transport has taken it on, and how much of them: one message may be
+"""How many messages, and how many bytes, a subscription takes before its transport has accepted it. One message may be
 larger.
 """
 
 
 class Sink(Protocol):
-    """Where a transport takes the messages of a subscription. Any thread may call it; it waits for nothing."""
+    """Where a transport takes the messages of a subscription. Any thread may call it. It never waits."""
 
     def push(self, message: bytes) -> bool:
         """Take a message; False where the stream has ended."""
 
     def close(self, failure: Exception | None) -> None:
-        """End the stream behind what was taken."""
+        """End the stream after the messages that were taken."""
 
 
 class Subscription:
-    """A stream of messages that any thread pushes when there are some; no thread waits for them.
+    """A stream of messages that any thread may push. No thread waits for them.
 
-    A bounded number waits for the reader. One that lets more wait is told so, RESOURCE_EXHAUSTED with the reason
-    SLOW_READER, and misses what waits: it asks anew from where it was.
+    A bounded number waits for the reader. A reader that lets more wait is ended with RESOURCE_EXHAUSTED and the reason
+    SLOW_READER, and misses the waiting messages: it asks again from where it was.
     """
 
     def __init__(self, on_end: Callable[[], None]) -> None:
-        """`on_end` is called once when nothing is taken any more: the stream was closed, its reader is gone or too
+        """`on_end` is called once when no more messages are taken: the stream was closed, its reader is gone or too
         slow, its deadline passed or the server stops.
         """
         self._on_end = on_end
@@ -45,7 +45,7 @@ class Subscription:
         self._end: tuple[Exception | None] | None = None
 
     def push(self, message: Message | bytes) -> bool:
-        """Send a message behind the others. False where the stream has ended: there is no use in more."""
+        """Send a message after the others. False if the stream has ended, and no more are needed."""
         encoded = message if isinstance(message, bytes) else message.SerializeToString()
         with self._lock:
             if self._sink is not None:
@@ -63,7 +63,7 @@ class Subscription:
         return fits and len(self._early) < EARLY_MESSAGES
 
     def close(self, failure: Exception | None = None) -> None:
-        """End the stream behind what was pushed: well, or with an error of the domain."""
+        """End the stream after the pushed messages, with OK or with an error of the domain."""
         with self._lock:
             if self._end is None:
                 self._end = (failure,)
@@ -71,7 +71,7 @@ class Subscription:
                     self._sink.close(failure)
 
     def attach(self, sink: Sink) -> None:
-        """For the transport: everything goes there from now on, what was pushed before first."""
+        """For the transport: send all messages there from now on, beginning with those that wait."""
         with self._lock:
             for encoded in self._early:
                 sink.push(encoded)
@@ -81,5 +81,5 @@ class Subscription:
                 sink.close(*self._end)
 
     def ended(self) -> None:
-        """For the transport: nothing is taken any more."""
+        """For the transport: take no more messages."""
         self._on_end()

@@ -42,7 +42,9 @@ from remora_server.rpc.checks.request_rules import RequestRules
 from remora_server.rpc.checks.rules import Rule, Violation
 
 DimensionOf: TypeAlias = Callable[[str], int]
-"""The dimension of a model's vectors, by the name of these; 0 if the model is not the server's, or not known yet."""
+"""The dimension of a model's vectors, by the vectors' model name; 0 if the server has no such model, or does not know
+it yet.
+"""
 
 _Update: TypeAlias = (
     conversations.UpdateConversationRequest
@@ -86,7 +88,7 @@ REQUIRED_WITHIN: Mapping[str, Sequence[str]] = {
     "remora.v1.SaveWorkflowRunRequest.run": _OF_RUN,
     "remora.v1.SaveWorkflowStepsRequest.steps": _OF_STEP,
 }
-"""What a message needs where it is the value of these fields, and not elsewhere."""
+"""What a message needs only where it is the value of these fields."""
 
 
 def _is_vector(dimension_of: DimensionOf, embedding: Embedding) -> None:
@@ -104,7 +106,7 @@ def _finite(values: bytes, path: str) -> Sequence[float]:
     if rest:
         raise Violation(f"must be {FLOAT_BYTES} bytes for each dimension", path)
     numbers = struct.unpack(f"<{count}f", values)
-    if not math.isfinite(sum(numbers)):  # in double, where finite f32 values cannot overflow
+    if not math.isfinite(sum(numbers)):  # in double precision, in which finite f32 values cannot overflow
         raise Violation("must be finite", path)
     return numbers
 
@@ -202,7 +204,7 @@ def _attributes_of_messages(given: memory.MessageFilter) -> None:
 
 
 def _filter_of_attributes(given: AnyMessage, name: str, opaque: str) -> None:
-    """A filter, which is not too large, compares no paths, because what they lead through is opaque."""
+    """Require a filter of legal size without paths, because the values that paths lead through are opaque."""
     if not given.HasField(name):
         return
     for path, condition in _counted(getattr(given, name), name):
@@ -221,7 +223,7 @@ def _require_size(given: Filter, name: str) -> None:
 
 
 def _counted(given: Filter, name: str) -> Iterator[tuple[str, Condition]]:
-    """The conditions of a filter, which is not too large, each with its path."""
+    """The conditions of a filter of legal size, each with its path."""
     for count, found in enumerate(_conditions(given, name, 1), 1):
         if count > MAX_CONDITIONS:
             raise Violation(f"has more than {MAX_CONDITIONS} conditions", name)
@@ -245,7 +247,7 @@ def _filter_of_vectors(request: vectors.CountVectorsRequest | vectors.DeleteVect
 
 
 def _conditions(given: Filter, path: str, level: int) -> Iterator[tuple[str, Condition]]:
-    """The conditions of a filter, each with its path. Raises Violation where it is too deep."""
+    """The conditions of a filter, each with its path. Raises Violation if it is too deep."""
     if level > MAX_LEVELS:
         raise Violation(f"is more than {MAX_LEVELS} levels deep", path)
     match given.WhichOneof("kind"):
@@ -338,7 +340,7 @@ MAX_MEMBERS, MAX_ATTRIBUTES = 16, 1_024
 
 
 def _members(data: bytes, name: str, most: int | None = None) -> dict[str, object]:
-    """The members of the JSON object that a field is. Raises Violation where it is none, or has too many of them."""
+    """The members of a field's JSON object. Raises Violation if the field is none, or has too many members."""
     try:
         members = json_members.members(data)
     except ValueError as error:
@@ -478,18 +480,20 @@ TOGETHER: Mapping[str, Rule] = {
     "remora.v1.ListLogRecordsRequest": _wanted_attributes,
     "remora.v1.TrimMessagesRequest": _of_strategy,
 }
-"""Rules that see more than one field of a message, or more than the options can say of one."""
+"""Rules across the fields of a message, and rules of single fields that the options cannot express."""
 
 
 class Limits:
-    """Checks requests. Embeddings that bear the name of a model of the server must have its dimension."""
+    """Checks requests. Embeddings with the name of one of the server's models must have its dimension."""
 
     def __init__(self, dimension_of: DimensionOf) -> None:
         together: dict[str, Rule] = {**TOGETHER, Embedding.DESCRIPTOR.full_name: partial(_is_vector, dimension_of)}
         self._rules = RequestRules(options.of_contract(), together, REQUIRED_WITHIN)
 
     def rules(self, request_type: type[AnyMessage]) -> Rule:
-        """The check of one type of request, which raises InvalidField. KeyError where the contract has no such type."""
+        """The check of one type of request, which raises InvalidField. Raises KeyError if the contract has no such
+        type.
+        """
         rules = self._rules.of(cast("Descriptor", request_type.DESCRIPTOR))
 
         def check(request: AnyMessage) -> None:

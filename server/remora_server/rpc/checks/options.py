@@ -1,7 +1,7 @@
 """What the contract says of its fields in protovalidate's options (https://protovalidate.com).
 
-The generated stubs carry none, so that clients need no protovalidate. The server has an image of the contract with
-them, which is read here into a pool of descriptors of its own.
+The generated stubs do not have the options, so that clients need no protovalidate. The server has an image of the
+contract with them, which is read here into its own pool of descriptors.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Stated: TypeAlias = Mapping[str, Any]
 
 
 class ContractOptions:
-    """The options, by the full name of the message, field or oneof that has them."""
+    """The options, by the full name of their message, field or oneof."""
 
     def __init__(self, image: bytes) -> None:
         self._pool = DescriptorPool()
@@ -54,10 +54,10 @@ class ContractOptions:
 
 
 def stated(options: Message) -> Stated:
-    """What is set of a message of options."""
+    """The options that are set in a message of options."""
     return {field.name: value for field, value in options.ListFields()}
 
 
 def of_contract() -> ContractOptions:
-    """Those of the contract that this server serves."""
+    """The options of the contract that this server serves."""
     return ContractOptions((resources.files("remora_server.rpc") / "contract" / "image.binpb").read_bytes())

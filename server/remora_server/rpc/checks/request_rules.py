@@ -14,10 +14,10 @@ from remora_server.rpc.checks.rules import MessageRules, Rule, Violation
 
 
 class RequestRules:
-    """The rules of types of messages, each compiled once: a type may hold itself.
+    """The rules of types of messages, each compiled once. A type may contain itself.
 
-    `together` has a rule of a whole message, by the message's full name; `required_within` names what a field's message
-    must have besides what its type demands, by the field's full name.
+    `together` has the rule of a whole message, by the message's full name. `required_within` names, by the full name of
+    a field, what the field's message must have besides what its type demands.
     """
 
     def __init__(
@@ -32,10 +32,10 @@ class RequestRules:
         self._compiled: dict[str, MessageRules] = {}
 
     def of(self, descriptor: Descriptor) -> MessageRules:
-        """Those of a type of message, whose messages have this descriptor.
+        """The rules of the type of message with this descriptor.
 
-        Raises TypeError for an option that is not known, so that none is passed over, KeyError for a field that the
-        options' contract does not have.
+        Raises TypeError for an unknown option, so that none is ignored, and KeyError for a field that the options'
+        contract does not have.
         """
         name = descriptor.full_name
         if name not in self._compiled:
@@ -84,7 +84,7 @@ class RequestRules:
         return rules.entries(key_rule, value_rule, maximum=maximum)
 
     def _of_value(self, field: FieldDescriptor, given: Stated) -> Rule | None:
-        """The rule of one value of a field; None where it may be anything."""
+        """The rule of one value of a field; None if any value is allowed."""
         message = field.message_type
         if message is not None and message.full_name not in _WELL_KNOWN:
             _require_none(given, field.full_name)
@@ -102,7 +102,7 @@ def _settings(options: Message | None) -> dict[str, Any]:
 
 
 def _only(name: str, given: Stated, of: str) -> Any:  # noqa: ANN401 - of the option
-    """The option of this name, None where it is not set. TypeError where others are."""
+    """The option of this name; None if it is not set. Raises TypeError if others are set."""
     _require_none(set(given) - {name}, of)
     return given.get(name)
 
@@ -113,7 +113,7 @@ def _require_none(left: Collection[str], of: str) -> None:
 
 
 def _refuses_default(field: FieldDescriptor, rule: Rule | None) -> bool:
-    """Whether a field that has no presence, and so is not checked where it has its default, must be set."""
+    """Whether a field without presence must be set. Its default is not checked otherwise."""
     if rule is None or field.has_presence or field.is_repeated:
         return False
     try:
@@ -147,7 +147,7 @@ def _both(first: Rule, second: Rule) -> Rule:
 
 
 def _at_most_one(descriptor: Descriptor, names: Sequence[str]) -> Rule:
-    """Only one of these fields is set."""
+    """Require that at most one of these fields is set."""
     found = [(name, rules.presence(descriptor, name)) for name in names]
 
     def check(message: Message) -> None:
@@ -159,7 +159,7 @@ def _at_most_one(descriptor: Descriptor, names: Sequence[str]) -> Rule:
 
 
 Builder: TypeAlias = Callable[[FieldDescriptor, dict[str, Any]], Rule | None]
-"""Makes the rule of a value from the settings of its kind, and takes those that it knows out of them."""
+"""Makes the rule of a value from the settings of its kind, and removes the settings that it knows."""
 
 
 def _text(_field: FieldDescriptor, settings: dict[str, Any]) -> Rule | None:

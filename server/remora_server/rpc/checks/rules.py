@@ -31,7 +31,7 @@ class Violation(Exception):
         self.path = path
 
     def under(self, name: str) -> Violation:
-        """The same, seen from the value that holds this one."""
+        """The same violation, with a path from the value that holds this one."""
         dot = "." if self.path and not self.path.startswith("[") else ""
         return Violation(self.description, f"{name}{dot}{self.path}")
 
@@ -40,7 +40,7 @@ class MessageRules:
     """The rules of one type of message: of its fields, of what must be set, and of all of it together."""
 
     def __init__(self) -> None:
-        # By descriptor: each has one object, and to ask it for its name makes a string.
+        # By descriptor, of which there is one object each. Its name would be a new string each time.
         self.of_fields: dict[FieldDescriptor, Rule] = {}
         self.required: list[tuple[str, Callable[[Message], object]]] = []
         self.together: list[Rule] = []
@@ -64,7 +64,7 @@ class MessageRules:
 
 
 def presence(descriptor: Descriptor, name: str) -> Callable[[Message], object]:
-    """Tells whether a field or a oneof is set; a field without presence is where it has not its default."""
+    """Tells whether a field or a oneof is set. A field without presence is set if it differs from its default."""
     if name in descriptor.oneofs_by_name:
         return methodcaller("WhichOneof", name)
     if descriptor.fields_by_name[name].has_presence:
@@ -73,11 +73,11 @@ def presence(descriptor: Descriptor, name: str) -> Callable[[Message], object]:
 
 
 def anything(_value: object) -> None:
-    """No limit: what protobuf itself allows, or a field that is ignored."""
+    """No limit but protobuf's own, also for a field that is ignored."""
 
 
 def text(maximum: int, *, minimum: int = 0) -> Rule:
-    """Text of so many bytes in UTF-8."""
+    """Text with a range of bytes in UTF-8."""
 
     def check(value: str) -> None:
         characters = len(value)
@@ -91,12 +91,12 @@ def text(maximum: int, *, minimum: int = 0) -> Rule:
 
 
 def data(maximum: int) -> Rule:
-    """So many bytes."""
+    """Bytes with a range of lengths."""
     return lambda value: _at_most(len(value), maximum, "bytes")
 
 
 def number(minimum: float | None, maximum: float | None) -> Rule:
-    """A number in a range, of which one end may be open; NaN is in none."""
+    """A number in a range, one end of which may be open. NaN is in no range."""
 
     def check(value: float) -> None:
         if (minimum is not None and not value >= minimum) or (maximum is not None and not value <= maximum):
@@ -118,7 +118,7 @@ def finite(value: float) -> None:
 
 
 def known(enum: EnumDescriptor) -> Rule:
-    """A value that the enum has."""
+    """One of the values that the enum defines."""
     numbers = frozenset(enum.values_by_number)
 
     def check(value: int) -> None:
@@ -152,7 +152,7 @@ def mask(words: Sequence[str]) -> Rule:
 
 
 def each(rule: Rule | None = None, *, maximum: int | None = None) -> Rule:
-    """A list of at most so many, each of which keeps the rule."""
+    """A list with a range of lengths, in which each element keeps the rule."""
 
     def check(values: Collection[object]) -> None:
         if maximum is not None:
@@ -172,7 +172,7 @@ def _each(rule: Rule, values: Collection[object], name: str = "") -> None:
 
 
 def entries(key_rule: Rule, value_rule: Rule, *, maximum: int) -> Rule:
-    """A map of at most so many entries whose keys and values keep these rules."""
+    """A map with a bound on its entries, in which keys and values keep these rules."""
 
     def check(values: dict[str, object]) -> None:
         _at_most(len(values), maximum, "entries")
@@ -198,7 +198,7 @@ def timestamp(value: Timestamp) -> None:
 
 
 def duration(minimum: Duration, maximum: Duration) -> Rule:
-    """A duration in a range, whose ends are whole seconds."""
+    """A duration between two bounds in whole seconds."""
     least, most = minimum.ToNanoseconds(), maximum.ToNanoseconds()
 
     def check(value: Duration) -> None:
@@ -209,7 +209,7 @@ def duration(minimum: Duration, maximum: Duration) -> Rule:
 
 
 def _is_duration(value: Duration) -> bool:
-    """Whether seconds and nanoseconds have one sign, and the latter are less than a second."""
+    """Whether seconds and nanoseconds have the same sign, and the nanoseconds are less than a second."""
     return -MAX_NANOS <= value.nanos <= MAX_NANOS and value.seconds * value.nanos >= 0
 
 

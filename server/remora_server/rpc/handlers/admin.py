@@ -1,4 +1,4 @@
-"""The RPC that tells operators how the server is."""
+"""The RPC that tells operators the state of the server."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class AdminHandlers(Struct, frozen=True):
         )
 
     def _models(self) -> list[ModelStatus]:
-        """All models that are in use, by name."""
+        """All models in use, by name."""
         models = {embedder.model: embedder for embedder in self.embedders.all() if embedder is not None}
         return [models[name].status() for name in sorted(models)]
 

@@ -45,7 +45,7 @@ from remora_server.domain.workflows import PartDraft, PartName
 
 DEFAULT_PAGE, MAX_PAGE = 100, 1_000
 
-# Sequences stay far below: a larger bound means the same.
+# Sequences stay far below this: a larger bound has the same effect.
 MAX_SEQUENCE = 2**63 - 1
 
 _NOT_IN_BODY = (
@@ -82,7 +82,7 @@ def new_conversation(
 
 
 def optional_sequence(message: AnyMessage, name: str) -> int | None:
-    """The sequence in a field, None where it is not set."""
+    """The sequence in a field; None if it is not set."""
     return min(getattr(message, name), MAX_SEQUENCE) if message.HasField(name) else None
 
 
@@ -130,13 +130,13 @@ def exact_record(given: ProtobufMessage) -> bytes:
 
 
 def workflow_run(given: WorkflowRun) -> bytes:
-    """A run of a write in wire form, without what the server says of it."""
+    """A run of a write in wire form, without the fields that the server sets."""
     given.ClearField("revision")
     return encoded_record(given)
 
 
 def vector(given: Vector) -> bytes:
-    """A vector of a write in wire form, without what the server says of it."""
+    """A vector of a write in wire form, without the fields that the server sets."""
     given.ClearField("revision")
     return encoded_record(given)
 
@@ -153,7 +153,7 @@ def memory_item(given: MemoryItem) -> memory_items.ItemDraft:
 
 
 def imported_item(given: MemoryItem) -> bytes:
-    """An item of an import in wire form, without what the server makes of it anew."""
+    """An item of an import in wire form, without the fields that the server makes anew."""
     for name in ("indexed", "ttl"):
         given.ClearField(name)
     return encoded_record(given)
@@ -188,7 +188,7 @@ def fact_times(given: FactTimesMessage) -> FactTimes:
 
 
 def imported_fact(given: Fact) -> bytes:
-    """A fact of an import in wire form, without what the server makes of it anew."""
+    """A fact of an import in wire form, without the fields that the server makes anew."""
     given.ClearField("indexed")
     return encoded_record(given)
 
@@ -215,7 +215,7 @@ def version(given: Version) -> str:
 
 
 def optional_nanos(message: AnyMessage, name: str) -> int | None:
-    """The time in a field in nanoseconds, None where it is not set."""
+    """The time in a field in nanoseconds; None if it is not set."""
     return wire.nanos(getattr(message, name)) if message.HasField(name) else None
 
 
@@ -266,7 +266,7 @@ def _filter(given: Filter, key_of: Callable[[Condition], str]) -> filters.Filter
 
 
 def query_vector(request: AnyMessage, name: str) -> QueryVector | None:
-    """The vector in a field, None where it is not set."""
+    """The vector in a field; None if it is not set."""
     if not request.HasField(name):
         return None
     given = getattr(request, name)
@@ -279,7 +279,7 @@ def encoding(given: Encoding, tokens: TokenCounter) -> TokenEncoding:
 
 
 class ChatMessage(Struct, frozen=True):
-    """What of a message is sent to a model: `domain.costs.ChatMessage`, and the calls that it answers."""
+    """The part of a message that a model gets: `domain.costs.ChatMessage`, and the calls that it answers."""
 
     role: str
     name: str
@@ -292,7 +292,7 @@ class ChatMessage(Struct, frozen=True):
 
 
 def chat_message(given: Message) -> ChatMessage:
-    """A message to count, which nobody has counted before."""
+    """A message to count, without a count from an earlier request."""
     calls = tuple(map(_tool_call, given.tool_calls))
     return ChatMessage(
         role=given.role,

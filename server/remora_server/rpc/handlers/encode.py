@@ -43,7 +43,7 @@ def index_state(state: IndexState) -> memory.IndexState:
 
 
 def add_placed(messages: Iterable[Placed], add: Callable[[], AppendedMessage]) -> None:
-    """Put what became of each message of a write into its reply: a list that is made apart would be copied."""
+    """Put the outcome of each message of a write into the reply. A separate list would be copied."""
     for message in messages:
         appended = add()
         appended.id = message.id

@@ -25,7 +25,7 @@ OF_NONE = frozenset(
 
 
 def conversation_of(record: Record) -> str:
-    """The conversation that a record is of, as it says itself or in its scope; empty where it belongs to none."""
+    """The conversation of a record, from its own field or its scope; empty if it belongs to none."""
     kind = str(record.WhichOneof("kind"))
     if kind in OF_NONE:
         return ""

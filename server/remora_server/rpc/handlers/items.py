@@ -68,8 +68,8 @@ class ItemHandlers(Struct, frozen=True):
         return results.reply()
 
     def _get_each(self, read: Read, operations: Sequence[pb.Operation], results: _Results) -> None:
-        """The gets of some operations: those that refresh, and those that do not. Without any, the revision is waited
-        for all the same.
+        """The gets of some operations: those that refresh, and those that do not. Waits for the revision even if there
+        are none.
         """
         gets = [(index, each.get) for index, each in enumerate(operations) if each.HasField("get")]
         for refreshes in (False, True):
@@ -137,7 +137,7 @@ class ItemHandlers(Struct, frozen=True):
         return pb.DeleteExpiredItemsResponse(deleted_items=outcome.deleted_records, revision=outcome.revision)
 
     def _embed_texts(self, access: Access, operations: Iterable[pb.Operation]) -> None:
-        """Put vectors in the place of all texts."""
+        """Replace all texts by their vectors."""
         operations = list(operations)
         self._embed(access, [each.put for each in operations if each.HasField("put")])
         self._embed_queries(access, [each.search for each in operations if each.HasField("search")])
@@ -205,7 +205,7 @@ class _Results:
             self._results[index].namespaces.namespaces.append(encoded)
 
     def _fits(self, index: int, size: int) -> bool:
-        """Whether there is room for an element of a result. If there is none, there is none behind it either."""
+        """Whether there is room for an element of a result. After the first element without room there is no more room."""
         fits = size <= self._room or self._room == REPLY_BYTES
         self._room = self._room - size if fits else 0
         self._results[index].truncated |= not fits

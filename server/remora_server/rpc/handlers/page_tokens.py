@@ -85,7 +85,7 @@ class PageTokens:
         return _encoded(self._encrypted(encoded, code) + code)
 
     def position(self, call: Call, request: ListRequest, kind: type[P]) -> P | None:
-        """Where the page begins that the request asks for, None for the first. Raises InvalidPageToken."""
+        """Where the requested page begins; None for the first page. Raises InvalidPageToken."""
         if not request.page_token:
             return None
         token = _decoded(request.page_token)
@@ -95,7 +95,7 @@ class PageTokens:
             raise InvalidPageToken
         try:
             return msgpack.decode(encoded, type=kind)
-        except DecodeError:  # a position as another version of the server made it
+        except DecodeError:  # a position of another version of the server
             raise InvalidPageToken from None
 
     def _encrypted(self, position: bytes, code: bytes) -> bytes:
@@ -118,7 +118,7 @@ def _decoded(token: str) -> bytes:
         decoded = base64.b64decode(token, altchars=b"-_", validate=True)
     except ValueError:
         raise InvalidPageToken from None
-    if _encoded(decoded) != token:  # base64 passes over padding, and over bits that it does not need
+    if _encoded(decoded) != token:  # base64 ignores padding, and bits that it does not need
         raise InvalidPageToken
     return decoded
 

@@ -61,11 +61,13 @@ _ENCODE: Mapping[str, Callable[[Any], bytes]] = {
     "memory_item": decode.imported_item,
     "fact": decode.imported_fact,
 }
-"""How records of some kinds are taken that have fields of the server's, or times that are exact."""
+"""How to take records of kinds with fields that the server sets, or with exact times."""
 
 
 def import_of(records: Iterable[pb.Record]) -> Import:
-    """The records by kind. Raises InvalidField where they are not of one conversation, or it does not come first."""
+    """The records by kind. Raises InvalidField if they belong to several conversations, or their conversation is not
+    first.
+    """
     conversation: ImportedConversation | None = None
     messages: list[ImportedMessage] = []
     others: list[ImportedRecord] = []

@@ -117,7 +117,7 @@ class RequestHistory(Struct, frozen=True):
         return self.counting.texts([text])[0]
 
     def uncounted(self, begin: int, end: int) -> int:
-        """How many messages of a range hold something that their cost leaves out."""
+        """How many messages of a range hold something that is not counted in their cost."""
         shown = (message for message in self.messages[begin:end] if message.parts or message.HasField("media"))
         return sum(bool(self.counting.uncounted(decode.chat_message(message))) for message in shown)
 

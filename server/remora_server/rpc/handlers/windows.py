@@ -17,7 +17,7 @@ from remora_server.rpc.methods import quick
 
 
 class WindowHandlers(Struct, frozen=True):
-    """Answers the RPCs of windows. `failure_of` says why one, by tenant and conversation, cannot be moved."""
+    """Answers the RPCs of windows. `failure_of` says why the window of a tenant's conversation cannot be moved."""
 
     windows: WindowStore
     summarizing: Summarizing

@@ -133,7 +133,7 @@ class WorkflowHandlers(Struct, frozen=True):
 def part_query(
     page_tokens: PageTokens, call: Call, request: pb.ListWorkflowStepsRequest | ListTimelineEventsRequest
 ) -> PartQuery:
-    """Which page of a run's parts is asked for."""
+    """The requested page of a run's parts."""
     size, after = decode.page_size(request.page_size), page_tokens.position(call, request, PartPosition)
     return PartQuery(request.run_id, size, after)
 

@@ -19,9 +19,9 @@ Continuation: TypeAlias = "Callable[[grpc.HandlerCallDetails], grpc.RpcMethodHan
 class Gate(grpc.ServerInterceptor):
     """Refuses calls before a worker takes them.
 
-    Calls of services in `open_services` pass unseen. The others need a tenant, room among the workers of their service
-    (`workers` where `workers_of` names none), and a method that there is, in this order. grpcio asks one call after the
-    other, on the thread that then hands the call to the workers: there is no race for the last free one.
+    Calls of services in `open_services` are not checked. Others need a tenant, room among the workers of their service
+    (`workers` if `workers_of` names none), and a known method, checked in this order. grpcio asks for one call after
+    the other, on the thread that then hands the call to the workers, so that there is no race for the last free worker.
     """
 
     def __init__(
@@ -67,7 +67,7 @@ class _Refusal:
     def __init__(self, error: BaseException, method: str, pool: ThreadPoolExecutor) -> None:
         self._error = error
         self._method = method
-        self.experimental_thread_pool = pool  # where grpcio runs it: not behind the calls that fill the workers
+        self.experimental_thread_pool = pool  # run by grpcio itself, not after the calls that fill the workers
 
     def __call__(self, _requests: Iterator[bytes], context: grpc.ServicerContext) -> Iterator[bytes]:
         abort(context, self._error, self._method)

@@ -37,11 +37,11 @@ from remora_server.rpc.transport.workers import Workers
 
 Handlers: TypeAlias = "dict[str, grpc.RpcMethodHandler[Any, Any]]"
 
-# What grpcio says of a call without a deadline is centuries away.
+# For a call without a deadline, grpcio gives a time centuries away.
 _FAR_AWAY = 86_400 * 365
 
 FAREWELL_SECONDS = 0.5
-"""Before the end of the grace, in which streams that have to end say why."""
+"""The time before the end of the grace in which streams are ended with a reason."""
 
 
 class Calls(Struct, frozen=True):
@@ -70,9 +70,9 @@ class Calls(Struct, frozen=True):
 
 
 class Streams:
-    """Streams, each of which holds a thread until its reader has all of it: at most half of them.
+    """Streams. Each holds a thread until its reader has read all, so that at most half of the threads serve streams.
 
-    What waits for something to happen would hold one for nothing, and is refused.
+    Subscriptions would hold a thread while they wait, and are refused.
     """
 
     def __init__(self, calls: Calls, threads: int) -> None:
@@ -81,7 +81,7 @@ class Streams:
         self._until = math.inf
 
     def end(self, grace: float) -> None:
-        """End those that go on when so many seconds are nearly up."""
+        """End the remaining streams shortly before the grace is over."""
         self._until = time.monotonic() + max(0.0, grace - FAREWELL_SECONDS)
 
     def carry(self, method: Method, encoded: bytes, context: grpc.ServicerContext) -> Iterator[bytes]:
@@ -96,7 +96,7 @@ class Streams:
 
     @contextmanager
     def _place(self) -> Iterator[None]:
-        """A thread's while a stream holds it. Raises Overloaded."""
+        """The use of a thread by a stream. Raises Overloaded."""
         if not self._room.acquire(blocking=False):
             raise Overloaded
         try:
@@ -137,7 +137,7 @@ class GrpcioTransport:
             self._workers,
             interceptors=[self._gate],
             options=_channel_arguments(options),
-            # Behind the gate's own bounds: what is refused counts until its answer is written.
+            # Above the gate's own bounds, because a refused call counts until its answer is written.
             maximum_concurrent_rpcs=2 * sum(pool.capacity for pool in self._pools),
         )
 
@@ -222,7 +222,7 @@ def _reflecting(reflection: Reflection, pool: ThreadPoolExecutor) -> grpc.RpcMet
 
 
 def _require_free(host: str, port: int) -> None:
-    """Take the port for a moment: of grpcio's own failure only the log says why."""
+    """Take the port for a moment to learn why it cannot be bound. grpcio only logs the reason."""
     family, kind, protocol, _, address = socket.getaddrinfo(
         host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
     )[0]
@@ -255,7 +255,7 @@ def _channel_arguments(options: ServerOptions) -> list[tuple[str, int]]:
         ("grpc.max_concurrent_streams", 100),
         ("grpc.server_handshake_timeout_ms", 5_000),
         ("grpc.so_reuseport", 0),
-        # Connections whose other end is gone are closed, and their calls with them.
+        # Connections to a peer that is gone are closed, and their calls end.
         ("grpc.keepalive_time_ms", 60_000),
         ("grpc.keepalive_timeout_ms", 20_000),
         ("grpc.http2.min_ping_interval_without_data_ms", 10_000),

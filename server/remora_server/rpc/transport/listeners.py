@@ -1,4 +1,4 @@
-"""Listeners: Unix sockets and TCP ports, who may reach them, and how they are bound."""
+"""Listeners: Unix sockets and TCP ports, who may connect, and how they are bound."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from remora.address import other_owner
 UNIX = "unix:"
 MAX_SOCKET_PATH = 103 if sys.platform == "darwin" else 107  # sockaddr_un's, with a NUL behind it
 OWN = 0o600
-"""The mode of a socket that is its owner's alone."""
+"""The mode of a socket for its owner only."""
 SHARED = 0o660
-"""The mode of one that all users of its group reach."""
+"""The mode of a socket for all users of its group."""
 
 
 class ListenError(Exception):
@@ -41,7 +41,7 @@ class Binder(Protocol):
 
 
 class UnixListener(Struct, frozen=True):
-    """A Unix socket. Its mode says who may connect: nobody checks the peer."""
+    """A Unix socket. Only its mode says who may connect: the peer is not checked."""
 
     path: Path
     mode: int = OWN
@@ -136,8 +136,8 @@ def parse_listener(endpoint: str, socket_mode: int = OWN) -> Listener:
 
 
 def require_guarded(listeners: list[Listener], *, guarded: bool) -> None:
-    """Refuse listeners that other machines reach, unless tokens or certificates guard them, or it is said that nothing
-    needs to.
+    """Refuse listeners that other machines reach, unless tokens or certificates guard them, or the settings allow it
+    explicitly.
     """
     remote = [listener for listener in listeners if not listener.is_local]
     if remote and not guarded:
@@ -149,7 +149,7 @@ def require_guarded(listeners: list[Listener], *, guarded: bool) -> None:
 
 
 def _of_directory(mode: int) -> int:
-    """The mode of the directory that a socket of this mode needs, if there is none: who may connect may enter it."""
+    """The mode for a new directory of a socket with this mode: users who may connect may enter it."""
     return 0o700 if mode == OWN else 0o750
 
 

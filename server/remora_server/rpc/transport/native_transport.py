@@ -45,16 +45,16 @@ from remora_server.supervision import LongLived
 Failure: TypeAlias = tuple[int, str, bytes]
 """A code, a message and the encoded status with the details."""
 Answers: TypeAlias = "Callable[[bytes, Caller, float | None, str], object]"
-"""Called by the Rust module: see `_native.Transport.start`. Nothing is raised there: it would be told to nobody."""
+"""Called by the Rust module: see `_native.Transport.start`. They raise nothing, because nobody would see it."""
 
 Pages: TypeAlias = "Callable[[str], tuple[int, str, bytes] | None]"
 """Makes the page of a path: its status, content type and body; None where there is none."""
 
 BOUNDS = (*_native.Transport.bounds(), math.inf)
-"""In seconds: how long calls take is counted between these."""
+"""The bounds of the histogram of durations, in seconds."""
 
 NOWHERE = (errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT)
-"""What an address fails with whose kind this machine does not have."""
+"""The errors for a kind of address that this machine does not support."""
 
 logger = logging.getLogger(__name__)
 
@@ -68,7 +68,7 @@ class NativeTransport:
     def __init__(
         self, options: ServerOptions, identity: Identity, tls: Tls | None = None, *, threads_named: str = ""
     ) -> None:
-        """With TLS, TCP ports speak it. `threads_named` is what the names of its threads begin with."""
+        """With `tls`, TCP ports use TLS. `threads_named` is the prefix of its threads' names."""
         self._tls = tls
         self._identity = identity
         self._threads_named = threads_named
@@ -133,7 +133,7 @@ class NativeTransport:
             thread.start()
 
     def _refusals(self) -> dict[str, Exception]:
-        """What the Rust module answers by itself."""
+        """The RPCs that the Rust module answers by itself."""
         return {
             "overloaded": Overloaded(),
             "peer_overloaded": PeerOverloaded(),
@@ -195,7 +195,7 @@ class NativeTransport:
 
 
 class _SocketFile(Struct, frozen=True):
-    """The file of a Unix socket, told from one that replaced it."""
+    """The file of a Unix socket, distinguished from one that replaced it."""
 
     path: Path
     inode: int
@@ -233,7 +233,7 @@ class _Served(Struct, frozen=True):
     def __call__(
         self, encoded: bytes, caller: Caller, timeout: float | None, trace: str
     ) -> tuple[bytes, int] | Failure | None:
-        """The reply and the revision that it waits for, why there is none, or None where no time is not enough."""
+        """The reply and the revision that it waits for, a status, or None if the handler would have to wait."""
         call = _call(self.method, caller, timeout, trace, waits_for_disk=self.waits_for_disk)
         try:
             return self.method.answer(call, encoded)
@@ -252,7 +252,7 @@ class _Streamed(Struct, frozen=True):
     def __call__(
         self, encoded: bytes, caller: Caller, timeout: float | None, trace: str
     ) -> tuple[_Pulled | _Pushed, _native.Subscription | None] | Failure:
-        """What the messages come from and, where they are pushed, to where; or why there are none."""
+        """The source of the messages and, for pushed ones, their sink; or the status if there are none."""
         try:
             stream = self.method.open(_call(self.method, caller, timeout, trace, waits_for_disk=True), encoded)
             if not isinstance(stream, Subscription):
@@ -263,7 +263,7 @@ class _Streamed(Struct, frozen=True):
             return _failure(logged_status(error, self.method.name))
 
     def _pushed(self, source: _Pushed) -> _native.Subscription:
-        """Where the messages are pushed from now on. If that fails, the source is closed."""
+        """Connect the source with the sink. If that fails, the source is closed."""
         try:
             pushed = self.subscription()
             source.subscription.attach(_Sink(pushed, self.method.name))
@@ -280,7 +280,7 @@ class _Pulled(Struct, frozen=True):
     method: str
 
     def next(self) -> bytes | Failure | None:
-        """The next message, None at the end."""
+        """The next message; None at the end."""
         try:
             failpoints.hit("stream_pulled")
             return next(self.messages, None)

@@ -13,11 +13,11 @@ from remora_server import _native
 from remora_server.rpc.private_files import CHMOD, CredentialFileError, ExposedError, read_private
 
 Tls: TypeAlias = _native.Tls
-"""What TCP ports show and ask for, for new connections."""
+"""The certificates that TCP ports show and ask for on new connections."""
 
 DAY_SECONDS = 86_400
 SOON_SECONDS = 7 * DAY_SECONDS
-"""A certificate that expires sooner is complained of: what renews one does so earlier."""
+"""A certificate that expires sooner than this is reported, because automatic renewal happens earlier."""
 
 
 class TlsFileError(CredentialFileError):
@@ -32,7 +32,7 @@ class TlsFiles(Struct, frozen=True):
     client_ca: Path | None = None
 
     def open(self) -> Tls:
-        """What they hold now. Raises TlsFileError."""
+        """The present content of the files. Raises TlsFileError."""
         contents = self._read()
         try:
             return Tls(*contents)
@@ -40,7 +40,7 @@ class TlsFiles(Struct, frozen=True):
             raise self._unusable(error) from error
 
     def reread(self, tls: Tls) -> None:
-        """Have new connections greeted with what they hold now. Raises TlsFileError, and nothing has changed then."""
+        """Use the present content for new connections. Raises TlsFileError, and then changes nothing."""
         contents = self._read()
         try:
             tls.replace(*contents)
@@ -52,9 +52,7 @@ class TlsFiles(Struct, frozen=True):
         return (self.cert, self.key) if self.client_ca is None else (self.cert, self.key, self.client_ca)
 
     def expiry_complaint(self) -> str:
-        """What is wrong with how long the server's certificate is still good; empty where nothing is. Raises
-        TlsFileError.
-        """
+        """Why the server's certificate is invalid now or soon; empty if it is not. Raises TlsFileError."""
         try:
             expiry = Tls.expiry(_read("tls_cert", self.cert))
         except ValueError as error:

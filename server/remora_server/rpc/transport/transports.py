@@ -1,4 +1,4 @@
-"""What the server asks of a transport, and how much a transport takes on."""
+"""The interface of a transport, and its bounds."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from remora_server.rpc.transport.listeners import Binder
 
 
 class ServerOptions(Struct, frozen=True):
-    """How much the server takes on: threads that answer, calls that may wait for one, connections (of all
-    callers, and of one peer: an address, or a process over a Unix socket), bytes of a request.
+    """The bounds of the server: threads that answer, calls that may wait for a thread, connections (of all callers, and
+    of one peer: an address, or a process over a Unix socket), bytes of a request.
 
     `transport` is native or grpcio, which bounds its connections itself. A call without a deadline of its own gets
     `default_timeout`, in seconds.
@@ -33,7 +33,7 @@ class ServerOptions(Struct, frozen=True):
 class MethodCalls(Struct, frozen=True):
     """The calls of one method since the start; `path` is empty for those of no method.
 
-    `ended` counts them by gRPC's code, `within` those that took at most so many seconds (rising, infinity last).
+    `ended` counts them by gRPC's code, `within` by upper bounds of their duration in seconds (rising, infinity last).
     """
 
     path: str
@@ -53,16 +53,16 @@ class Transport(Binder, Protocol):
         """Set the health of a service."""
 
     def calls(self) -> list[MethodCalls]:
-        """The calls of each method that was called, but for health; nothing where they are not counted."""
+        """The calls of each method that was called, without health checks; empty if they are not counted."""
 
     def failure(self) -> str:
-        """Why it does not work as it should; empty where it does."""
+        """Why it does not work as it should; empty if it does."""
 
     def forget_callers(self) -> None:
-        """Tell every caller anew: what tells them has changed."""
+        """Identify every caller again, because tokens or tenants have changed."""
 
     def stop(self, grace: float) -> None:
-        """Take no new calls, give those under way so many seconds, and end.
+        """Take no new calls, give the current ones `grace` seconds, and end.
 
-        Streams that wait end at once, others when the time is nearly up: UNAVAILABLE, SERVER_STOPPING.
+        Waiting streams end at once, others shortly before the time is over: UNAVAILABLE, SERVER_STOPPING.
         """

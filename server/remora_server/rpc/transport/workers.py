@@ -13,7 +13,7 @@ T = TypeVar("T")
 
 
 class Workers(ThreadPoolExecutor):
-    """A pool of so many threads with room for so many calls to wait.
+    """A pool of threads, with a bound on waiting calls.
 
     It accepts every call: callers check `is_full` first.
     """
@@ -25,7 +25,7 @@ class Workers(ThreadPoolExecutor):
         self._taken = 0
 
     def is_full(self) -> bool:
-        """Whether every thread is busy and as many calls wait as may."""
+        """Whether every thread is busy and there is no room for another waiting call."""
         return self._taken >= self.capacity
 
     def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
