@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import os
+import re
 from pathlib import Path
 
 import pytest
 import yaml
+from hypothesis import given
+from hypothesis import strategies as st
 
 from remora.address import default_endpoint
 from remora_server.settings import settings as settings_module
-from remora_server.settings.settings import KEYS, Key, Loaded, SettingsError, describe, load
+from remora_server.settings.memory import memory_bytes
+from remora_server.settings.settings import KEYS, Key, Loaded, Settings, SettingsError, describe, load
 
 VALUES = {
     "listen": "localhost:7411",
@@ -49,6 +54,7 @@ VALUES = {
     "peer_connections": "6",
     "receive_limit_bytes": "1MiB",
     "default_timeout": "2.5",
+    "memory_limit": "12345MiB",
     "window_bytes": "2 MiB",
     "record_bytes": "6MiB",
     "vector_bytes": "7MiB",
@@ -136,25 +142,115 @@ def test_the_defaults_follow_the_xdg_base_directories() -> None:
     assert set(loaded.origins.values()) == {"default"}
 
 
-@pytest.mark.parametrize(
-    ("memory", "recall", "allowed"),
-    [(16_384, "128MiB", 512), (512, "128MiB", 128), (1_024, "128MiB", 256), (16_384, "0", 128), (64, "1MiB", 128)],
+def _bounds(settings: Settings) -> list[int]:
+    names = ("window_bytes", "record_bytes", "queue_bytes", "database_bytes", "vector_bytes", "search_bytes")
+    return [getattr(settings, name) >> 20 for name in names]
+
+
+def test_with_much_memory_every_bound_has_its_default(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(settings_module, "memory_bytes", lambda: 16 << 30)
+
+    settings = load({}, {}).settings
+
+    assert (settings.memory_limit, _bounds(settings)) == (16 << 30, [48, 32, 16, 64, 1024, 512])
+    assert settings.recall_bytes == 128 << 20
+
+
+SIZES = st.dictionaries(
+    st.sampled_from(["window_bytes", "record_bytes", "vector_bytes", "recall_bytes", "search_bytes"]),
+    st.integers(1, 2_000).map(lambda size: f"{size}MiB"),
 )
-def test_a_search_may_take_a_quarter_of_the_memory_at_most(
-    monkeypatch: pytest.MonkeyPatch, memory: int, recall: str, allowed: int
+
+
+@given(limit=st.integers(128, 8_192), model=st.sampled_from(["none", "builtin"]), given_sizes=SIZES)
+def test_the_bounds_and_the_process_fit_into_a_limit_that_is_accepted(
+    limit: int, model: str, given_sizes: dict[str, str]
 ) -> None:
-    monkeypatch.setattr(settings_module, "memory_bytes", lambda: memory << 20)
+    try:
+        settings = load({"memory_limit": f"{limit}MiB", "model": model, **given_sizes}, {}).settings
+    except SettingsError as refused:
+        least = re.search(r"must be at least (\d+) MiB", str(refused))
+        assert least
+        assert int(least[1]) > limit
+        settings = load({"memory_limit": f"{least[1]}MiB", "model": model, **given_sizes}, {}).settings
 
-    assert load({"recall_bytes": recall}, {}).settings.search_bytes == allowed << 20
+    searches = max(settings.recall_bytes, settings.search_bytes) - settings.search_bytes
+    taken = sum(_bounds(settings)) + (searches >> 20) + (160 if model == "builtin" else 96)
+    assert taken <= settings.memory_limit >> 20
+    assert {name: getattr(settings, name) for name in given_sizes} == {
+        name: int(size.removesuffix("MiB")) << 20 for name, size in given_sizes.items()
+    }
 
 
-@pytest.mark.parametrize(("memory", "allowed"), [(16_384, 1_024), (1_024, 256), (64, 128)])
-def test_vectors_may_take_a_quarter_of_the_memory_at_most(
-    monkeypatch: pytest.MonkeyPatch, memory: int, allowed: int
-) -> None:
-    monkeypatch.setattr(settings_module, "memory_bytes", lambda: memory << 20)
+@pytest.mark.parametrize(
+    ("flags", "least"),
+    [
+        ({"memory_limit": "178MiB", "model": "none"}, "179 MiB for what is set"),
+        ({"memory_limit": "242MiB", "model": "builtin"}, "243 MiB for what is set, with the built-in model"),
+        ({"memory_limit": "512MiB", "model": "none", "vector_bytes": "500MiB"}, "646 MiB for what is set"),
+        ({"memory_limit": "512MiB", "model": "none", "recall_bytes": "500MiB"}, "646 MiB for what is set"),
+    ],
+)
+def test_a_limit_that_cannot_be_kept_is_refused_with_the_least(flags: dict[str, str], least: str) -> None:
+    with pytest.raises(SettingsError, match=f"^--memory-limit: memory_limit must be at least {least}$"):
+        load(flags, {})
 
-    assert load({}, {}).settings.vector_bytes == allowed << 20
+
+def test_with_little_memory_of_the_machine_everything_has_the_least(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(settings_module, "memory_bytes", lambda: 64 << 20)
+
+    assert _bounds(load({}, {}).settings) == [4, 4, 2, 32, 8, 8]
+
+
+def test_what_is_set_stays_and_the_others_have_the_rest() -> None:
+    flags = {"memory_limit": "1GiB", "model": "none", "vector_bytes": "600MiB", "window_bytes": "1MiB"}
+
+    settings = load(flags, {}).settings
+
+    assert _bounds(settings)[:1] == [1]
+    assert settings.vector_bytes == 600 << 20
+    assert sum(_bounds(settings)) <= 0.7 * (1024 - 96) + 12
+
+
+@pytest.mark.parametrize(
+    ("own", "file"),
+    [
+        ("0::/", "memory.max"),  # in a container, where the own group is the root
+        ("0::/system.slice/remora.service", "system.slice/remora.service/memory.max"),
+        ("0::/system.slice/remora.service", "system.slice/memory.max"),  # the group above bounds it, too
+        ("8:pids:/\n4:memory:/docker/12ab", "memory/memory.limit_in_bytes"),  # version 1, seen from inside
+        ("8:pids:/\n4:memory:/docker/12ab", "memory/docker/12ab/memory.limit_in_bytes"),
+    ],
+)
+def test_the_limit_of_a_control_group_that_holds_the_process_is_the_memory(tmp_path: Path, own: str, file: str) -> None:
+    groups = tmp_path / "groups"
+    (groups / file).parent.mkdir(parents=True)
+    (groups / file).write_text("268435456\n")
+
+    assert memory_bytes(groups, _own_groups(tmp_path, own)) == 256 << 20
+
+
+def test_the_least_limit_of_the_groups_counts(tmp_path: Path) -> None:
+    for file, limit in {"a/b/memory.max": 3 << 20, "a/memory.max": 2 << 20, "memory.max": 4 << 20}.items():
+        (tmp_path / file).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / file).write_text(f"{limit}\n")
+
+    assert memory_bytes(tmp_path, _own_groups(tmp_path, "0::/a/b")) == 2 << 20
+
+
+def test_without_a_limit_of_a_control_group_the_memory_is_the_machines(tmp_path: Path) -> None:
+    machine = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    (tmp_path / "memory.max").write_text("max\n")
+
+    assert memory_bytes(tmp_path, _own_groups(tmp_path, "0::/")) == machine
+    assert memory_bytes(tmp_path / "absent", tmp_path / "absent") == machine
+
+
+def _own_groups(directory: Path, lines: str) -> Path:
+    """A file like /proc/self/cgroup."""
+    file = directory / "own"
+    file.write_text(f"{lines}\n")
+    return file
 
 
 def test_server_and_client_meet_at_one_address() -> None:

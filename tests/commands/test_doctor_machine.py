@@ -140,6 +140,13 @@ def test_settings_that_allow_more_memory_than_there_is_are_found(
     assert whats(said, "findings", "settings") == ["the settings allow 384 MiB of memory, and there are 383"]
 
 
+def test_settings_are_compared_with_the_limit_that_is_set(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, said = doctor(capsys, f"--data={tmp_path}", "--model=none", "--memory-limit=200MiB")
+
+    assert (code, said["limits"]["memory_bytes"]) == (0, 200 << 20)
+    assert 58 << 20 <= said["limits"]["memory_set_bytes"] <= (200 - 96) << 20
+
+
 def test_the_memory_of_the_machine_is_what_the_kernel_tells() -> None:
     told = Path("/proc/meminfo")
     if not told.exists():

@@ -289,7 +289,8 @@ class Examination:
             self._note("disk", f"{data} is in memory ({disk.kind})", "put it on a disk, if it is to last")
 
     def _limits(self) -> None:
-        settings, files, memory = self._settings, open_files_limit(), memory_bytes()
+        settings, files = self._settings, open_files_limit()
+        memory = min(settings.memory_limit, memory_bytes())
         searches = max(settings.recall_bytes, settings.search_bytes)
         bounds = (settings.window_bytes, settings.record_bytes, settings.vector_bytes, searches)
         wanted = sum(bounds) + settings.queue_bytes + settings.database_bytes
@@ -300,7 +301,8 @@ class Examination:
             self._find(
                 "settings",
                 f"the settings allow {wanted >> 20} MiB of memory, and there are {memory >> 20}",
-                "lower window_bytes, record_bytes, vector_bytes, recall_bytes, search_bytes or database_bytes",
+                "leave window_bytes, record_bytes, vector_bytes, recall_bytes, search_bytes and database_bytes to "
+                "memory_limit, or lower them",
             )
 
     def _listeners(self) -> None:

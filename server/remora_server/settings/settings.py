@@ -7,6 +7,7 @@ wherever it stands.
 from __future__ import annotations
 
 import json
+import math
 import os
 import re
 from collections.abc import Callable, Iterable, Mapping
@@ -22,7 +23,7 @@ from remora_server.domain.short_term import ShortTermPolicy
 from remora_server.settings import chat, embedding, short_term, spelling, tls
 from remora_server.settings.chat import ChatSettings
 from remora_server.settings.embedding import ChoiceError, Declared, EndpointSettings, ModelChoice, OwnModel
-from remora_server.settings.memory import memory_bytes
+from remora_server.settings.memory import BOUNDS, MEBIBYTE, fitted, least_limit, memory_bytes
 from remora_server.settings.tls import TlsSettings
 from remora_server.settings.yaml_text import NotYaml, read_yaml
 
@@ -95,6 +96,7 @@ class Settings(Struct, frozen=True):
     peer_connections: int
     receive_limit_bytes: int
     default_timeout: float
+    memory_limit: int
     window_bytes: int
     record_bytes: int
     vector_bytes: int
@@ -234,10 +236,6 @@ def _one_of(*words: str) -> Parse:
 
 
 LARGEST_MEMORY = "16384 GiB"
-SEARCH_FACTOR, LEAST_SEARCH_BYTES = 4, 128 << 20
-SEARCH_SHARE = 4
-"""A search may take one part in so many of the process's memory, unless that is less than LEAST_SEARCH_BYTES."""
-MOST_VECTOR_BYTES = 1 << 30
 SECONDS = "SECONDS"
 
 
@@ -251,6 +249,12 @@ def _count(name: str, text: str, minimum: int, maximum: int, default: int) -> Ke
 
 def _bytes_of(name: str, text: str, smallest: str, largest: str, default: int) -> Key:
     return Key(name, text, _size(smallest, largest), default, placeholder=SIZE)
+
+
+def _bound(name: str, text: str, smallest: str, most: str) -> Key:
+    """A bound of memory, whose default is fitted into `memory_limit`."""
+    default = f"{most}, or less where memory_limit has no room for it"
+    return Key(name, text, _size(smallest, LARGEST_MEMORY), placeholder=SIZE, default_in_words=default)
 
 
 SIZE = "SIZE"
@@ -340,11 +344,11 @@ KEYS: tuple[Key, ...] = (
     ),
     Key(
         "chat_url",
-        "the OpenAI-compatible endpoint of the chat model, which writes summaries: http://host/v1, the part before "
-        "/chat/completions",
+        "the OpenAI-compatible endpoint of the chat model, which writes summaries and finds facts: http://host/v1, the "
+        "part before /chat/completions",
         embedding.endpoint_url,
         placeholder="URL",
-        default_in_words="none: summaries are extracted",
+        default_in_words="none: summaries are extracted, facts found by patterns",
     ),
     Key("chat_model", "the model to request from chat_url", _text, placeholder="NAME"),
     Key(
@@ -435,40 +439,50 @@ KEYS: tuple[Key, ...] = (
     ),
     _bytes_of("receive_limit_bytes", "the largest request", "64 KiB", "1 GiB", 4 << 20),
     Key("default_timeout", "the deadline of a call that has none", _seconds, 30.0, placeholder=SECONDS),
-    _bytes_of("window_bytes", "memory for the newest messages of active conversations", "0", LARGEST_MEMORY, 48 << 20),
-    _bytes_of("record_bytes", "memory for steps, working memories and other records", "0", LARGEST_MEMORY, 32 << 20),
     Key(
+        "memory_limit",
+        "the memory that the process may take: the bounds below that are not set are fitted into it, with room for the "
+        "process itself and the built-in model",
+        _size("128 MiB", LARGEST_MEMORY),
+        placeholder=SIZE,
+        default_in_words="the limit of the control group, or the machine's memory",
+    ),
+    _bound("window_bytes", "memory for the newest messages of active conversations", "0", "48 MiB"),
+    _bound("record_bytes", "memory for steps, working memories and other records", "0", "32 MiB"),
+    _bound(
         "vector_bytes",
         "memory for the vectors of collections that are searched; those of one user in one collection must fit",
-        _size("0", LARGEST_MEMORY),
-        placeholder=SIZE,
-        default_in_words="1 GiB, or a quarter of the memory if that is less; at least 128 MiB",
+        "0",
+        "1 GiB",
     ),
-    _bytes_of(
+    _bound(
         "recall_bytes",
         "memory for the search indexes of active users; the most recently searched user always stays in memory",
         "0",
-        LARGEST_MEMORY,
-        128 << 20,
+        "128 MiB",
     ),
-    Key(
+    _bound(
         "search_bytes",
         "memory for the messages of one search while it runs; a larger search is refused",
-        _size("1 MiB", LARGEST_MEMORY),
-        placeholder=SIZE,
-        default_in_words="4 times recall_bytes, or a quarter of the memory if that is less; at least 128 MiB",
+        "1 MiB",
+        "4 times recall_bytes, at least 128 MiB",
     ),
     _count(
         "receipt_days", "days for which receipts of contexts and searches are kept; 0: none are left", 0, 36_500, 30
     ),
     _bytes_of("segment_bytes", "the size of one journal file", "1 MiB", "1 GiB", 64 << 20),
-    _bytes_of("queue_bytes", "writes that may wait for the disk", "64 KiB", "1 GiB", 16 << 20),
-    _bytes_of(
+    Key(
+        "queue_bytes",
+        "writes that may wait for the disk",
+        _size("64 KiB", "1 GiB"),
+        placeholder=SIZE,
+        default_in_words="16 MiB, or less where memory_limit has no room for it",
+    ),
+    _bound(
         "database_bytes",
         "memory for DuckDB; vectors of more than 512 dimensions and checkpoints of long messages add to it",
         "32 MiB",
-        LARGEST_MEMORY,
-        64 << 20,
+        "64 MiB",
     ),
     _choice(
         "kernels", "the instruction set of vector arithmetic", ("auto", "avx512", "avx2", "neon", "scalar"), "auto"
@@ -491,26 +505,24 @@ def load(flags: Mapping[str, object], environment: Mapping[str, str], config: st
     }
     values: dict[str, Any] = {name: _parsed(_BY_NAME[name], value, origin) for name, (value, origin) in given.items()}
     origins = {name: origin for name, (_, origin) in given.items()}
-    if values["search_bytes"] is None:
-        values["search_bytes"] = _search_bytes(values["recall_bytes"])
-    if values["vector_bytes"] is None:
-        values["vector_bytes"] = _share_of_memory(MOST_VECTOR_BYTES)
     try:
         models, chat_model = _models(values, environment), chat.choose(values, environment)
+        values |= _fitted(values, has_model=not models.names().isdisjoint((embedding.BUILTIN, embedding.AUTO)))
         policy, secured = short_term.choose(values), tls.choose(values)
     except ChoiceError as error:
         raise SettingsError(f"{origins[error.setting]}: {error.setting} {error}") from error
     return Loaded(Settings(**values, models=models, chat=chat_model, short_term=policy, tls=secured), origins)
 
 
-def _search_bytes(recall_bytes: int) -> int:
-    """The default: what several active users' indexes take, as long as that is a small part of the memory."""
-    return _share_of_memory(SEARCH_FACTOR * recall_bytes)
-
-
-def _share_of_memory(most: int) -> int:
-    """So many bytes, as long as that is a small part of the memory."""
-    return max(LEAST_SEARCH_BYTES, min(most, memory_bytes() // SEARCH_SHARE))
+def _fitted(values: Mapping[str, Any], *, has_model: bool) -> dict[str, int]:
+    """The bounds of memory. A limit that is given must hold them; that of the machine need not. Raises ChoiceError."""
+    limit, given = values["memory_limit"], {name: values[name] for name in BOUNDS}
+    least = least_limit(given, has_model=has_model)
+    if limit is not None and limit < least:
+        model = ", with the built-in model" if has_model else ""
+        raise ChoiceError("memory_limit", f"must be at least {math.ceil(least / MEBIBYTE)} MiB for what is set{model}")
+    limit = memory_bytes() if limit is None else limit
+    return {"memory_limit": limit, **fitted(limit, given, has_model=has_model)}
 
 
 def _models(values: Mapping[str, Any], environment: Mapping[str, str]) -> ModelChoice:
