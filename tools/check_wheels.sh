@@ -8,7 +8,7 @@ trap 'rm -rf "$work"' EXIT
 tools/build_wheels.sh "$work/dist"
 
 # The versions that were tested, as constraints: without hashes, which pip would require of our wheels, too.
-sed -n 's/^\([A-Za-z0-9_.-]*==[^ ]*\).*/\1/p' requirements/development.txt >"$work/constraints.txt"
+sed -n 's/^\([A-Za-z0-9_.-]*\)\(\[[^]]*]\)*\(==[^ ]*\).*/\1\3/p' requirements/development.txt >"$work/constraints.txt"
 PYTHON=.venv/bin/python tools/create_venv.sh "$work/venv"
 "$work/venv/bin/python" -m pip --disable-pip-version-check install --quiet --constraint "$work/constraints.txt" "$work"/dist/*.whl
 "$work/venv/bin/python" -m pip --disable-pip-version-check check

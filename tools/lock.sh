@@ -9,9 +9,10 @@ environment=.cache/lock
 "$environment/bin/python" -m pip install --quiet --disable-pip-version-check uv==0.13.9
 
 # lock NAME SOURCE...: the source groups of requirements into requirements/NAME.txt
+# Extras stay: pip would look for the newest version of a package with extras that is only locked without them.
 lock() {
     "$environment/bin/uv" pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-annotate \
-        --no-emit-package remora --custom-compile-command "make lock" --output-file "requirements/$1.txt" "${@:2}"
+        --no-strip-extras --no-emit-package remora --custom-compile-command "make lock" --output-file "requirements/$1.txt" "${@:2}"
 }
 
 lock development pyproject.toml clients/python/pyproject.toml --group dev "${@}"
