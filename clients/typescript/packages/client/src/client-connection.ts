@@ -14,9 +14,9 @@ export class ClientConnection {
   readonly #shared: boolean;
 
   /** Other options than those of a connection are left out. */
-  constructor({ client, endpoint, tenant, token, timeoutMs, agentId, runId }: ConnectionOptions) {
+  constructor({ client, endpoint, tenant, token, timeoutMs, agentId, runId, tls }: ConnectionOptions) {
     this.#shared = client !== undefined;
-    this.client = client ?? new Remora({ endpoint, tenant, token, timeoutMs, agentId, runId });
+    this.client = client ?? new Remora({ endpoint, tenant, token, timeoutMs, agentId, runId, tls });
   }
 
   close(): void {

@@ -7,6 +7,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
 import {
+  ClientConnection,
   ConnectionFailedError,
   DeadlineExceededError,
   InvalidFieldError,
@@ -58,6 +59,12 @@ describe("TLS", () => {
 
   test("is spoken by a client that shows its certificate", async () => {
     await ask(known);
+  });
+
+  test("is spoken by what plugs into a framework", async () => {
+    const connection = new ClientConnection({ endpoint: server.endpoint, tls: known, timeoutMs: PATIENCE_MS });
+    await connection.client.admin.getStatus({});
+    connection.close();
   });
 
   const wrong: Record<string, () => TlsOptions> = {
