@@ -39,6 +39,6 @@ class BackupStore(Protocol):
 
 
 def require_within(offset: int, size: int) -> None:
-    """Raise InvalidField where an offset lies beyond the end of a snapshot of so many bytes."""
+    """Raise InvalidField if an offset lies beyond the end of a snapshot of this size in bytes."""
     if offset > size:
         raise InvalidField("offset", f"must be at most {size}, the bytes of the backup")

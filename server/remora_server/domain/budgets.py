@@ -1,4 +1,4 @@
-"""Choosing units under a token budget, as far as a reply holds them."""
+"""Choosing units under a token budget and within the size of a reply."""
 
 from __future__ import annotations
 
@@ -13,7 +13,9 @@ from remora_server.domain.renderings import Renderer
 from remora_server.domain.replies import REPLY_BYTES
 
 ITEM_BYTES = 256
-"""More than what an item has beside its message and its conversation's id, and than a line that dates a session."""
+"""More than the bytes of an item besides its message and its conversation's id, and more than a line with a session's
+date.
+"""
 
 
 class Candidate(Struct, frozen=True, eq=False):
@@ -28,7 +30,7 @@ class Candidate(Struct, frozen=True, eq=False):
 
 
 def candidates(renderer: Renderer, section: Section, groups: Sequence[Sequence[Unit]]) -> list[Candidate]:
-    """Groups of units with their measures, which are taken of all at once."""
+    """Groups of units with their measures, which are computed for all at once."""
     messages = [[message for unit in units for message in unit] for units in groups]
     measures = iter(renderer.measure(section, [message for listed in messages for message in listed]))
     return [
@@ -45,7 +47,7 @@ def candidates(renderer: Renderer, section: Section, groups: Sequence[Sequence[U
 
 
 def would_fill(able: Sequence[Candidate], limit: int) -> bool:
-    """Whether the candidates are too many together, for a limit or the reply."""
+    """Whether all candidates together exceed a limit or the reply."""
     return sum(each.measure for each in able) > limit or sum(each.reply_bytes for each in able) > REPLY_BYTES
 
 
@@ -55,8 +57,8 @@ def _reply_bytes(renderer: Renderer, section: Section, message: ContextMessage) 
 
 
 class Selection:
-    """The candidates that were chosen, in the order of choosing. Only what is pinned goes beyond `limit`, in the
-    renderer's measure, or beyond REPLY_BYTES.
+    """The chosen candidates, in the order of choosing. Only pinned ones may exceed `limit`, in the renderer's measure,
+    or REPLY_BYTES.
     """
 
     def __init__(self, renderer: Renderer, limit: int) -> None:
@@ -70,7 +72,7 @@ class Selection:
 
     @property
     def limit(self) -> int:
-        """What nothing but what is pinned goes beyond."""
+        """The limit, which only pinned candidates may exceed."""
         return self._limit
 
     @property
@@ -107,7 +109,7 @@ class Selection:
         return candidate.measure + sum(cost for key, cost in candidate.shares.items() if not self._sharing[key])
 
     def pin(self, candidate: Candidate) -> None:
-        """Take whatever it costs; it is never dropped."""
+        """Take a candidate whatever it costs. It is never dropped."""
         self._add(candidate)
         self._pinned = len(self._chosen)
 
@@ -119,14 +121,14 @@ class Selection:
         return True
 
     def take_all(self, ordered: Iterable[Candidate], limit: int) -> list[Candidate]:
-        """Take each that fits within a limit, in order, and return those. What does not fit now will not fit later:
-        more candidates never cost less.
+        """Take each candidate that fits within a limit, in order, and return those. A candidate that does not fit now
+        will not fit later, because more candidates never cost less.
         """
         return [candidate for candidate in ordered if self.take(candidate, limit)]
 
     def take_run(self, ordered: Iterable[Candidate], limit: int) -> list[Candidate]:
-        """Take from the front until one does not fit within a limit; return the rest. What of one was recalled goes
-        over.
+        """Take candidates from the front until one does not fit within a limit, and return the rest. A candidate with
+        messages that were recalled before replaces these.
         """
         waiting = list(ordered)
         while waiting and self._take_over(waiting[0], limit):
@@ -160,7 +162,7 @@ class Selection:
         self._chosen.remove(candidate)
 
     def drop_last(self) -> bool:
-        """Drop the last choice; False where only what is pinned is left."""
+        """Drop the last choice. False if only pinned candidates are left."""
         if len(self._chosen) == self._pinned:
             return False
         self._remove(self._chosen[-1])

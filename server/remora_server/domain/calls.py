@@ -1,4 +1,4 @@
-"""What every request carries besides its own fields: who asks, and until when."""
+"""What every request has besides its own fields: the caller and the deadline."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ DEFAULT_USER = "default"
 
 
 class Read(Struct, frozen=True):
-    """What a read carries.
+    """The context of a read.
 
-    `deadline` is a time of the monotonic clock in seconds, None for no limit; the reply shows `min_revision` at least.
+    `deadline` is a time of the monotonic clock in seconds, None for no limit. The reply shows `min_revision` or later.
     """
 
     tenant_id: str
@@ -22,10 +22,10 @@ class Read(Struct, frozen=True):
 
 
 class Write(Struct, frozen=True):
-    """What a write carries. `fingerprint` is a digest of method and payload, 16 bytes, set with `request_id`.
+    """The context of a write. `fingerprint` is a digest of method and payload, 16 bytes, set with `request_id`.
 
-    A write that `waits_for_disk` returns once it is durable and visible. One that does not returns once it is accepted:
-    its caller acknowledges it when the revision of its outcome is published, and not before.
+    A write that `waits_for_disk` returns once it is durable and visible. Any other write returns once it is accepted.
+    Its caller must not acknowledge it before the revision of its outcome is published.
     """
 
     tenant_id: str
@@ -40,11 +40,11 @@ class Write(Struct, frozen=True):
 
 
 Access: TypeAlias = Read | Write
-"""What locks and loads need to know: whose data is accessed, and until when."""
+"""What locks and loads need to know: the tenant of the data, and the deadline."""
 
 
 class Placed(Struct, frozen=True):
-    """Where one message was stored. `create_time` in microseconds since 1970, UTC, as all times of the domain."""
+    """The place of a stored message. `create_time` is in microseconds since 1970, UTC, like all times of the domain."""
 
     id: str
     sequence: int

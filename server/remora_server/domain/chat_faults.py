@@ -1,4 +1,4 @@
-"""What a model's provider may refuse in a history: tool calls and results that are alone, and ids that repeat."""
+"""Faults for which a model's provider may refuse a history: calls without results, results without calls, repeated ids."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class FaultKind(Enum):
 
 
 class Fault(Struct, frozen=True):
-    """Something wrong with the message of an index; `id` is the call's or the message's that it is about."""
+    """A fault of the message with an index. `id` is that of the call or the message."""
 
     index: int
     kind: FaultKind
@@ -31,7 +31,7 @@ class Fault(Struct, frozen=True):
 
 
 def faults(ids: Sequence[str], uses: Sequence[ToolUse]) -> list[Fault]:
-    """What is wrong with messages, by index, given their ids (empty: none) and their tool calls and results."""
+    """The faults of messages, by index, given their ids (empty: none) and their tool calls and results."""
     return sorted((*_of_tools(uses), *_of_ids(ids)), key=lambda fault: fault.index)
 
 

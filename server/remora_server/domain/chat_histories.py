@@ -1,4 +1,4 @@
-"""Chat histories, wherever their messages come from: how they are counted, and where they may be cut."""
+"""Chat histories from any source: how their messages are counted, and where they may be cut."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from remora_server.domain.context_messages import SYSTEM_ROLES
 from remora_server.domain.tool_pairs import Span, ToolUse, pair_tools, whole_cuts
 
 BLOCK = 128
-"""How many messages are counted at once: what is far from the end that stays is never counted."""
+"""How many messages are counted at once. Messages far from the end that stays are never counted."""
 
 
 class History(Protocol):
@@ -21,7 +21,7 @@ class History(Protocol):
         """Who speaks."""
 
     def opens_turn(self, index: int) -> bool:
-        """Whether a user says something, rather than a tool."""
+        """Whether a message is said by a user and not by a tool."""
 
     def tool_uses(self, begin: int, end: int) -> Sequence[ToolUse]:
         """The tool calls and results of a range."""
@@ -30,7 +30,7 @@ class History(Protocol):
         """What each message of a range costs (`domain.costs.Counting.messages`)."""
 
     def divisible_text(self, index: int) -> str:
-        """The text of a message that has nothing else for a model; empty for any other."""
+        """The text of a message that has only text for a model; empty for any other message."""
 
     def tokens(self, text: str) -> int:
         """The tokens of a text."""
@@ -44,7 +44,7 @@ class CountedHistory:
         self._blocks: dict[int, Sequence[int]] = {}
 
     def total(self, begin: int, end: int) -> int:
-        """What the messages of a range cost."""
+        """The cost of the messages of a range."""
         return sum(sum(costs) for costs in self._costs(begin, end))
 
     def fitting_suffix(self, begin: int, end: int, room: int) -> int:
@@ -92,7 +92,7 @@ def system_messages(history: History) -> int:
 
 
 def tool_spans(history: History, begin: int, end: int) -> list[Span]:
-    """Calls and their results where the results are in a range: looks at as much before it as they need."""
+    """Calls and their results, for results in a range. Looks before the range for their calls."""
     reach = BLOCK
     while True:
         lower = max(0, begin - reach)
@@ -103,7 +103,7 @@ def tool_spans(history: History, begin: int, end: int) -> list[Span]:
 
 
 def last_turn(history: History, head: int) -> int:
-    """Where the last turn of the user begins, or the last message where no user speaks."""
+    """Where the last turn of the user begins, or the last message if no user speaks."""
     size = len(history)
     last = next((index for index in range(size - 1, head - 1, -1) if history.opens_turn(index)), size - 1)
     return max(at for at in whole_cuts(tool_spans(history, head, size), head, size) if at <= last)

@@ -1,4 +1,4 @@
-"""Models that complete texts: what is asked of one, what it answers, and that it may fail."""
+"""Models that complete texts: prompts, completions and failures."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from msgspec import Struct
 
 
 class Prompt(Struct, frozen=True):
-    """What to do, and the text to do it with. They reach the model as its system's and its user's message."""
+    """An instruction and the text for it. The model gets them as its system message and its user message."""
 
     instruction: str
     text: str
 
 
 class Completion(Struct, frozen=True):
-    """What a model wrote: never blank. `model` is the one that was asked. `truncated`: it had more to say."""
+    """A model's text, which is never blank. `model` is the one that was asked. `truncated`: the text is incomplete."""
 
     text: str
     model: str
@@ -23,9 +23,9 @@ class Completion(Struct, frozen=True):
 
 
 class ChatModelFailed(Exception):
-    """There is no completion; later there may be one. `wait` is after how many seconds at the earliest.
+    """A completion failed, and may succeed later. `wait` is the least pause in seconds.
 
-    The text says why, without what was sent or answered.
+    The text says why, without quoting the request or the answer.
     """
 
     def __init__(self, cause: str, wait: float = 0.0) -> None:
@@ -38,7 +38,7 @@ class ChatModel(Protocol):
 
     @property
     def name(self) -> str:
-        """The name that is recorded with what it wrote."""
+        """The name that is recorded with its texts."""
 
     def complete(self, prompt: Prompt, max_tokens: int, timeout: float) -> Completion:
         """Complete a prompt with at most so many tokens, within so many seconds. Raises ChatModelFailed."""

@@ -10,7 +10,7 @@ from msgspec import Struct
 from remora_server.domain.calls import Outcome, Read, Write
 
 UPLOADED_PART_BYTES = 1 << 20
-"""How long every part of an upload is but the last one."""
+"""The length of every part of an upload except the last one."""
 
 
 class CheckpointName(Struct, frozen=True):
@@ -22,7 +22,7 @@ class CheckpointName(Struct, frozen=True):
 
 
 class UploadName(Struct, frozen=True):
-    """An upload that is complete: so many parts."""
+    """A complete upload and the number of its parts."""
 
     id: str
     parts: int
@@ -54,7 +54,7 @@ class WriteDraft(Struct, frozen=True):
 
 
 class TaskDraft(Struct, frozen=True):
-    """What a task wrote. Unless they `replace`, writes that are there stay."""
+    """The writes of a task. Unless they `replace`, existing writes stay."""
 
     name: CheckpointName
     task_id: str
@@ -76,7 +76,7 @@ class PartDraft(Struct, frozen=True):
 
 
 class CheckpointPosition(Struct, frozen=True, array_like=True):
-    """Where a checkpoint stands in a list: its id, its revision, and its place among what that wrote."""
+    """A checkpoint's position in a list: its id, its revision, and its index within that revision."""
 
     id: str
     revision: int = 0
@@ -84,8 +84,8 @@ class CheckpointPosition(Struct, frozen=True, array_like=True):
 
 
 class CheckpointQuery(Struct, frozen=True):
-    """Which checkpoints to list, the greatest id first. `members`: digests of what the metadata must have, by
-    `domain.json_members`.
+    """Which checkpoints to list, the greatest id first. `members`: digests of the members that the metadata must have,
+    by `domain.json_members`.
     """
 
     thread_id: str = ""
@@ -115,7 +115,7 @@ class HistoryPosition(Struct, frozen=True, array_like=True):
 
 
 class ChannelQuery(Struct, frozen=True):
-    """Whose history to list: of some channels before a checkpoint."""
+    """Which history to list: that of some channels before a checkpoint."""
 
     name: CheckpointName
     channels: tuple[str, ...]
@@ -152,8 +152,8 @@ class WriteValueName(Struct, frozen=True):
 
 
 class ValuePart(Struct, frozen=True):
-    """Some bytes of a value, its type, how many bytes the whole has, the revision that stored it and the one that this
-    shows.
+    """Some bytes of a value, its type, the size of the whole in bytes, the revision that stored it and the one that
+    this read shows.
     """
 
     type: str
@@ -164,7 +164,7 @@ class ValuePart(Struct, frozen=True):
 
 
 class ThreadQuery(Struct, frozen=True):
-    """Which threads to list, by id. `updated_before`: whose newest checkpoint is older."""
+    """Which threads to list, by id. `updated_before`: only threads without a checkpoint since then."""
 
     user_id: str = ""
     updated_before: int | None = None
@@ -188,13 +188,15 @@ class CheckpointStore(Protocol):
         """Add or replace, all or none. Raises UploadIncomplete."""
 
     def get(self, read: Read, names: Sequence[CheckpointName]) -> tuple[bytes, int]:
-        """Those of the first names, as many as a reply holds, as entries of field 1: empty ones where there is none."""
+        """The checkpoints of the first names, as many as a reply holds, as entries of field 1; empty entries for
+        missing ones.
+        """
 
     def list(self, read: Read, query: CheckpointQuery) -> CheckpointPage:
         """A page of checkpoints."""
 
     def history(self, read: Read, query: ChannelQuery) -> ChannelHistory:
-        """What the ancestors of a checkpoint tell of channels, the nearest first."""
+        """The values of channels in the ancestors of a checkpoint, the nearest first."""
 
     def upload(self, write: Write, part: PartDraft) -> Outcome:
         """Store a part of a value that a later write names, within an hour. Raises UploadNamed."""
@@ -213,7 +215,7 @@ class ThreadStore(Protocol):
         """Delete everything of a thread."""
 
     def delete_runs(self, write: Write, run_ids: Sequence[str]) -> Outcome:
-        """Delete the checkpoints of runs, but those from which others are rebuilt."""
+        """Delete the checkpoints of runs, except those from which others are rebuilt."""
 
     def copy(self, write: Write, source: str, target: str) -> Outcome:
         """Add everything of a thread to another; `imported_records`."""
@@ -223,7 +225,7 @@ class ThreadStore(Protocol):
 
 
 def stored_version(version: str | int | float) -> str:
-    """A version as it is stored: of different types, different texts."""
+    """A version as it is stored. Versions of different types have different texts."""
     if isinstance(version, str):
         return f"#{version}" if version.startswith("#") else version
     return f"#{version!r}"

@@ -1,6 +1,6 @@
-"""Clearing tool results: which older ones a placeholder stands for once a history is long.
+"""Clearing tool results: which older results a placeholder replaces when a history is long.
 
-The rules are those of LangChain's ClearToolUsesEdit, but that a result finds its call wherever that is.
+The rules are those of LangChain's ClearToolUsesEdit, except that a result finds its call at any distance.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ NO_ARGUMENTS = "{}"
 
 
 class ChatMessage(costs.ChatMessage, Protocol):
-    """What of a message clearing sees."""
+    """The parts of a message that clearing looks at."""
 
     @property
     def tool_result_ids(self) -> Sequence[str]: ...
@@ -37,8 +37,8 @@ class ClearOptions(Struct, frozen=True):
 
 
 class Cleared(Struct, frozen=True):
-    """The indexes of the messages whose content the placeholder replaces; the calls, by index and id, whose arguments
-    are cleared; what the history costs before and after.
+    """The indexes of the messages with a placeholder as their content; the calls with cleared arguments, by index and
+    id; the cost of the history before and after.
     """
 
     results: tuple[int, ...]
@@ -114,7 +114,7 @@ class _Result(Struct, frozen=True):
 
 
 def _saving(message: ChatMessage, placeholder: str, counting: Counting) -> int:
-    """What a message no longer costs with the placeholder as its content."""
+    """How much less a message costs with the placeholder as its content."""
     cleared = _Result(message.role, message.name, placeholder, tuple(message.tool_calls))
     whole, rest = counting.messages([message, cleared])
     return whole - rest

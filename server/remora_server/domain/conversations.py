@@ -30,8 +30,8 @@ class ConversationDraft(Struct, frozen=True):
 class Head(Struct, frozen=True):
     """A conversation's counters, which an append needs.
 
-    `uid` is the revision that created it, 0 while that is not known; `last_time` is the create time of the newest
-    message ever appended and `last_sequence` its sequence; `has_short_term` says whether its window has a policy.
+    `uid` is the revision that created it, 0 while that is unknown. `last_time` and `last_sequence` are the create time
+    and the sequence of the newest message ever appended. `has_short_term` says whether its window has a policy.
     """
 
     uid: int
@@ -72,14 +72,14 @@ class ConversationOrder(Enum):
 
 
 class ConversationPosition(Struct, frozen=True, array_like=True):
-    """Where a conversation stands in an ordered list: what it is ordered by (a time, a title), and its uid."""
+    """A conversation's position in an ordered list: the value of the order (a time, a title), and its uid."""
 
     value: int | str
     uid: int
 
 
 class ConversationQuery(Struct, frozen=True):
-    """Which conversations to list, and how: those behind a position where one is given, then `skip` fewer."""
+    """Which conversations to list, and how: those after a position, if one is given, without the first `skip`."""
 
     user_id: str = ""
     resource_id: str = ""
@@ -91,7 +91,7 @@ class ConversationQuery(Struct, frozen=True):
 
 
 def position_of(conversation: Conversation, order: ConversationOrder) -> ConversationPosition:
-    """Where a conversation stands in a list of this order."""
+    """A conversation's position in a list of this order."""
     match order:
         case ConversationOrder.CREATE_TIME:
             return ConversationPosition(conversation.create_time, conversation.uid)
@@ -120,7 +120,7 @@ class ConversationStore(Protocol):
         """Replace the masked fields; `time`. Raises ConversationNotFound."""
 
     def delete(self, write: Write, conversation_id: str, user_id: str, *, allow_missing: bool) -> Outcome:
-        """Delete with all it holds; `deleted`, `deleted_messages`. Raises ConversationNotFound unless allowed."""
+        """Delete with all its records; `deleted`, `deleted_messages`. Raises ConversationNotFound unless allowed."""
 
     def count(self, read: Read, user_id: str, resource_id: str) -> tuple[int, int]:
         """How many conversations there are, and the revision that this shows."""

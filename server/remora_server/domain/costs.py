@@ -14,7 +14,7 @@ from remora_server.domain.tokens import O200K_BASE, TokenCounter, TokenEncoding
 TOKENS_PER_MESSAGE = 3
 TOKENS_PER_NAME = 1
 REPLY_PRIMING = 3
-"""Every reply of a model is primed with `<|start|>assistant<|message|>`: a cost of the whole, not of a message."""
+"""Every reply of a model is primed with `<|start|>assistant<|message|>`. The whole costs that, not a message."""
 UNKNOWN_PARTS = "parts of unknown content"
 
 
@@ -27,9 +27,9 @@ class ToolCall(Struct, frozen=True):
 
 
 class ChatMessage(Protocol):
-    """What of a message is sent to a model.
+    """The parts of a message that are sent to a model.
 
-    `token_count` is the text's in o200k_base, None where it is not known; `uncounted` is what the message holds beside
+    `token_count` is the text's in o200k_base, None if it is unknown. `uncounted` names what the message has besides
     its text, tools and images.
     """
 
@@ -83,7 +83,7 @@ class Counting(Struct, frozen=True):
         ]
 
     def uncounted(self, message: ChatMessage) -> tuple[str, ...]:
-        """What the message holds that its cost leaves out, in words for people."""
+        """The parts of the message that are not in its cost, in words for people."""
         if not message.images:
             return tuple(message.uncounted)
         rule = image_rule(self.model)
@@ -91,18 +91,18 @@ class Counting(Struct, frozen=True):
         return *message.uncounted, *(why for tokens in self._images(message) if tokens is None)
 
     def images(self, message: ChatMessage) -> int:
-        """What a message's images cost, as far as that is known."""
+        """The cost of a message's images, as far as it is known."""
         return sum(tokens or 0 for tokens in self._images(message))
 
     def _images(self, message: ChatMessage) -> list[int | None]:
-        """What each image costs, None where that is not known."""
+        """The cost of each image; None if it is unknown."""
         if not message.images:
             return []
         rule = image_rule(self.model)
         return [rule.tokens(image) if rule else None for image in message.images]
 
     def _message_texts(self, messages: Sequence[ChatMessage]) -> list[int]:
-        """The tokens of each message's text, those that are known already without counting them again."""
+        """The tokens of each message's text. Known counts are not computed again."""
         if self.encoding != O200K_BASE:
             return self.texts([message.text for message in messages])
         known = [message.token_count for message in messages]
@@ -111,7 +111,7 @@ class Counting(Struct, frozen=True):
         return [next(counted) if count is None else count for count in known]
 
     def _distinct(self, texts: list[str]) -> Iterator[int]:
-        """The tokens of each text, where most texts are the same few roles and names."""
+        """The tokens of each text. Most texts are the same few roles and names, which are counted once."""
         distinct = list(dict.fromkeys(texts))
         counts = dict(zip(distinct, self.texts(distinct), strict=True))
         return map(counts.__getitem__, texts)

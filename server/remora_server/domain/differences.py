@@ -1,7 +1,7 @@
 """How one value differs from another: which bytes are copied from the base, and which are new.
 
-A serialised list that grows keeps nearly all of its bytes, but its length may stand at the begin, and what is removed
-moves the rest. So a difference copies any runs of the base, in their order. It is fast to find rather than minimal.
+A serialised list that grows keeps nearly all of its bytes, but its length may be at the beginning, and a removal moves
+the rest. So a difference copies any runs of the base, in their order. It is fast to find, but not minimal.
 """
 
 from __future__ import annotations
@@ -12,20 +12,21 @@ from itertools import chain
 from msgspec import Struct
 
 LONGEST_CHAIN = 100
-"""How many values are stored until one is whole: what is read is put together of fewer than so many differences."""
+"""One in so many values is stored whole, so that a read puts together fewer differences than this."""
 MOST_PIECES = 500
 _LEAST_RUN = 16
-"""A shorter run is not worth a piece."""
+"""The shortest run that is copied: a shorter one would need more bytes than it saves."""
 _PROBE = 32
 _PROBED = (1, 2, 3, 4, 5, 6, 8, 12, 16, 24, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384, 32768, 65536)
-"""How far behind a byte that differs the base is looked for again."""
+"""How far after a differing byte a run of the base is looked for."""
 _MOST_PROBES = 256
 _LONG_RUN = 256
-"""Records of a list have names in common, so that a short run may be another record's: a longer one is looked for."""
+"""Records of a list share names, so that a short run may belong to another record. The search goes on for a longer run.
+"""
 
 
 class Piece(Struct, frozen=True):
-    """So many new bytes, then a run of the base."""
+    """A number of new bytes, then a run of the base."""
 
     literal: int
     offset: int
@@ -33,14 +34,14 @@ class Piece(Struct, frozen=True):
 
 
 class Difference(Struct, frozen=True):
-    """Pieces whose new bytes are in `data`, one after the other."""
+    """Pieces, and all their new bytes in `data`, one after the other."""
 
     data: bytes
     pieces: tuple[Piece, ...]
 
 
 def difference(base: bytes, value: bytes) -> Difference:
-    """How a value is made of a base."""
+    """The difference that makes a value from a base."""
     data, pieces, literal_from = [], [], 0
     for begin, offset, length in _runs(base, value):
         data.append(value[literal_from:begin])
@@ -53,7 +54,7 @@ def difference(base: bytes, value: bytes) -> Difference:
 
 
 def applied(base: bytes, given: Difference) -> bytes:
-    """The value that a difference makes of its base."""
+    """The value that a difference makes from its base."""
     parts: list[bytes] = []
     at = 0
     for piece in given.pieces:
@@ -68,7 +69,7 @@ def flat(pieces: Sequence[Piece]) -> list[int]:
 
 
 def of_flat(numbers: Sequence[int]) -> tuple[Piece, ...]:
-    """The reverse. Raises ValueError where there are not three for each."""
+    """The reverse. Raises ValueError if the count is no multiple of three."""
     if len(numbers) % 3:
         raise ValueError(f"{len(numbers)} numbers are no pieces")
     return tuple(Piece(*numbers[at : at + 3]) for at in range(0, len(numbers), 3))
@@ -84,7 +85,7 @@ def _runs(base: bytes, value: bytes) -> Iterator[tuple[int, int, int]]:
 
 
 class _Between(Struct, frozen=True):
-    """Two texts of bytes without their common tail."""
+    """Two byte strings without their common tail."""
 
     base: bytes
     base_end: int
@@ -105,8 +106,8 @@ class _Between(Struct, frozen=True):
             (at, near), probes = found, probes + tried
 
     def _next(self, near: int, at: int) -> tuple[tuple[int, int] | None, int]:
-        """Where the value goes on with something of the base, from two places on, and how often it was looked for: the
-        first run that is long, else the longest.
+        """Where the value continues with a run of the base, after two places, and how many places were tried. It is the
+        first long run, or else the longest one.
         """
         best, longest, tried = None, 0, 0
         for behind in _PROBED:
@@ -122,7 +123,9 @@ class _Between(Struct, frozen=True):
         return best, tried
 
     def _common_head(self, near: int, at: int) -> int:
-        """How many bytes are the same from two places on: by halves, as bytes compare as fast as they are read."""
+        """How many bytes are equal after two places, found by halving, because comparing bytes is as fast as reading
+        them.
+        """
         known, most, step = 0, min(self.base_end - near, self.value_end - at), 256
         while known < most:
             size = min(step, most - known)
@@ -137,7 +140,7 @@ class _Between(Struct, frozen=True):
 
 
 def _common_tail(base: bytes, value: bytes) -> int:
-    """How many bytes at the end are the same."""
+    """How many bytes at the end are equal."""
     known, most = 0, min(len(base), len(value))
     step = 256
     while known < most:

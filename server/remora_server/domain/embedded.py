@@ -1,4 +1,4 @@
-"""Vectors of texts that are stored with them, and of what is searched for among these: memory items and facts."""
+"""Vectors that are stored with their texts (memory items, facts), and vectors of the queries among these."""
 
 from __future__ import annotations
 
@@ -10,20 +10,22 @@ from msgspec import Struct
 from remora_server.domain.search import Embedder, EmbeddingFailed, WordsOnly
 
 EMBEDDING_SHARE = 0.5
-"""Of the time that a caller leaves a write, so much is spent on vectors at most: it is stored without them, too."""
+"""The share of a write's remaining time that vectors may take. Without vectors in time, the text is stored without
+them.
+"""
 EMBEDDING_SECONDS = 5.0
-"""The same where a caller leaves it any time."""
+"""The limit in seconds for a write without a deadline."""
 
 
 class ItemVector(Struct, frozen=True):
-    """What a model made of a text, little-endian f32: nothing where it refuses the text."""
+    """A model's vector of a text, little-endian f32; empty if the model refuses the text."""
 
     model: str
     values: bytes
 
 
 class Question(Struct, frozen=True):
-    """A text that is searched for: the tenant's model and the vector, or why there is none."""
+    """The query of a search: the tenant's model and the vector, or why there is no vector."""
 
     model: str = ""
     vector: bytes | None = None
@@ -31,7 +33,7 @@ class Question(Struct, frozen=True):
 
 
 def vectors(embedder: Embedder | None, texts: Sequence[str], deadline: float | None) -> list[ItemVector | None]:
-    """The vectors of texts; None for an empty one, and for all where none are made now."""
+    """The vectors of texts; None for an empty text, and for all if none can be made now."""
     saying = [text for text in texts if text]
     if embedder is None or not saying:
         return [None] * len(texts)

@@ -9,7 +9,7 @@ def one_line(error: BaseException) -> str:
 
 
 class RemoraError(Exception):
-    """A request that failed. `metadata` goes to the caller beside the reason; it never holds message contents."""
+    """A request that failed. The caller gets `metadata` with the reason. It never has message contents."""
 
     def __init__(self, message: str, **metadata: str) -> None:
         super().__init__(message)
@@ -18,7 +18,7 @@ class RemoraError(Exception):
 
 
 class InvalidField(RemoraError):
-    """A field of the request is not acceptable."""
+    """A field of the request is invalid."""
 
     def __init__(self, field: str, description: str) -> None:
         super().__init__(f"{field}: {description}", field=field)
@@ -34,7 +34,9 @@ class InvalidPageToken(InvalidField):
 
 
 class BudgetTooSmall(InvalidField):
-    """A token budget that does not hold the system text and the newest messages. `needed` is the least that does."""
+    """The token budget is too small for the system text and the newest messages. `needed` is the least sufficient
+    budget.
+    """
 
     def __init__(self, budget: int, needed: int) -> None:
         super().__init__("max_tokens", f"is {budget}; the system text and the newest messages need {needed}")
@@ -51,7 +53,7 @@ class DimensionMismatch(InvalidField):
 
 
 class ContextTooLarge(RemoraError):
-    """The newest messages are larger than a reply may be, whatever the budget."""
+    """The newest messages are larger than the largest reply, whatever the budget."""
 
     def __init__(self, limit: int) -> None:
         super().__init__(
@@ -77,7 +79,7 @@ class MessageNotFound(RemoraError):
 
 
 class UploadIncomplete(RemoraError):
-    """A part of an upload is not there, or not as long as it must be, or it belongs to somebody or something else."""
+    """A part of an upload is missing, has the wrong length, or belongs to another user or value."""
 
     def __init__(self, upload_id: str, index: int) -> None:
         super().__init__(
@@ -220,7 +222,7 @@ class SpanNotFound(RemoraError):
 
 
 class RevisionConflict(RemoraError):
-    """Another write came first: what is written has another revision than the request expects. 0: it is not there."""
+    """Another write came first: the record has another revision than the request expects. 0: it does not exist."""
 
     def __init__(self, expected: int, found: int) -> None:
         super().__init__(
@@ -257,7 +259,7 @@ class RecordConflict(RemoraError):
 
 
 class RequestIdReused(RemoraError):
-    """A request id came again with another payload or method."""
+    """A request id was repeated with another payload or method."""
 
     def __init__(self, request_id: str) -> None:
         super().__init__("the request id was used for another request", request_id=request_id)
@@ -293,7 +295,7 @@ class SearchTooLarge(RemoraError):
 class ModelUnreachable(RemoraError):
     """The endpoint of the tenant's embedding model makes no vectors now. Worth a retry.
 
-    `cause` says why, `wait` is after how many seconds at the earliest the model is asked again; 0: at once.
+    `cause` says why. `wait` is the least pause in seconds before the model is asked again; 0: none.
     """
 
     def __init__(self, cause: str, wait: float = 0.0) -> None:
@@ -318,7 +320,7 @@ class MemoryExhausted(RemoraError):
 class StoreFailed(RemoraError):
     """The store has failed, and takes no writes until the server is restarted.
 
-    A write to the disk failed, or a panic may have left half of a change in memory, of which nothing is read then.
+    A write to the disk failed, or a panic may have left half of a change in memory, which is no longer read.
     """
 
     def __init__(self) -> None:
@@ -326,7 +328,7 @@ class StoreFailed(RemoraError):
 
 
 class StoreDamaged(RemoraError):
-    """What the request reads is damaged on the disk. Other requests may work."""
+    """The records that the request reads are damaged on the disk. Other requests may work."""
 
     def __init__(self) -> None:
         super().__init__(
@@ -336,14 +338,14 @@ class StoreDamaged(RemoraError):
 
 
 class Overloaded(RemoraError):
-    """The server has more work than it can do. Worth a retry."""
+    """The server has no room for more calls. Worth a retry."""
 
     def __init__(self) -> None:
         super().__init__("the server has more work than it can do")
 
 
 class PeerOverloaded(RemoraError):
-    """The caller's peer holds as much of the server as it may. Worth a retry when it has read its replies."""
+    """The caller's peer has reached its bound of the server's resources. Worth a retry when it has read its replies."""
 
     def __init__(self) -> None:
         super().__init__(
@@ -409,21 +411,21 @@ class DeadlineExceeded(RemoraError):
 
 
 class Unauthenticated(RemoraError):
-    """No token, or one that is not known."""
+    """The token is missing or unknown."""
 
     def __init__(self) -> None:
         super().__init__("a known token is needed: metadata `authorization: Bearer <token>`")
 
 
 class TenantMismatch(RemoraError):
-    """The caller names a tenant, and its token is another's."""
+    """The caller names a tenant, but its token belongs to another one."""
 
     def __init__(self, tenant: str) -> None:
         super().__init__(f"the token is not of the tenant {tenant!r}: leave the name out, or give that tenant's token")
 
 
 class OperatorOnly(RemoraError):
-    """The call is the operator's, and the caller did not show the operator's token."""
+    """The call is only for the operator, and the caller did not show the operator's token."""
 
     def __init__(self) -> None:
         super().__init__("only the operator may do this: with the token in operator.token of the data directory")
@@ -434,7 +436,7 @@ class BackupUnavailable(RemoraError):
 
 
 class BackupNotFound(RemoraError):
-    """There is no such backup any more."""
+    """There is no such backup, or no longer."""
 
     def __init__(self, backup_id: str) -> None:
         super().__init__("the backup does not exist", backup_id=backup_id)

@@ -13,7 +13,7 @@ from remora_server.domain.conversations import AttributeValue
 
 
 def path_key(steps: Iterable[str]) -> str:
-    """What stands for a path as the key of a condition."""
+    """The key of a condition on a path."""
     return json.dumps(list(steps), ensure_ascii=False)
 
 
@@ -32,7 +32,7 @@ class Operator(Enum):
 
 
 class Condition(Struct, frozen=True):
-    """One condition on an attribute, or on a path under its `path_key`; integers and doubles compare numerically."""
+    """One condition on an attribute, or on a path by its `path_key`. Integers and doubles compare numerically."""
 
     key: str
     operator: Operator
@@ -40,19 +40,19 @@ class Condition(Struct, frozen=True):
 
 
 class AllOf(Struct, frozen=True):
-    """All of these hold."""
+    """All of these conditions hold."""
 
     filters: tuple[Filter, ...]
 
 
 class AnyOf(Struct, frozen=True):
-    """One of these holds, or more."""
+    """At least one of these conditions holds."""
 
     filters: tuple[Filter, ...]
 
 
 class Negated(Struct, frozen=True):
-    """This does not hold."""
+    """This condition does not hold."""
 
     negated: Filter
 

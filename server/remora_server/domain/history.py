@@ -29,7 +29,7 @@ class EntryQuery(Struct, frozen=True):
 
 
 class EntryPage(Struct, frozen=True):
-    """A page, and how many entries there are on all of them."""
+    """A page, and the number of entries on all pages."""
 
     page: PartPage
     total: int
@@ -39,7 +39,7 @@ class HistoryEntryStore(Protocol):
     """Keeps entries: see `domain.store`."""
 
     def save(self, write: Write, draft: EntryDraft) -> Outcome:
-        """Add or replace; `time` is its update time. Raises HistoryEntryExists where it is another user's."""
+        """Add or replace; `time` is its update time. Raises HistoryEntryExists if it belongs to another user."""
 
     def update(self, write: Write, draft: EntryDraft, mask: frozenset[str]) -> Outcome:
         """Replace the masked fields; `time` is its update time. Raises HistoryEntryNotFound."""

@@ -2,8 +2,8 @@
 
 OpenAI: "Images and vision", section "Calculating costs" (https://platform.openai.com/docs/guides/images-vision): some
 models cost by tiles of 512 pixels, others by patches of 32. Anthropic: "Vision", section "Calculate image costs"
-(https://docs.anthropic.com/en/docs/build-with-claude/vision). A model that is not in RULES has no rule here: newer
-models have others, and the documented one of gpt-5-mini and gpt-5-nano is not what is billed.
+(https://docs.anthropic.com/en/docs/build-with-claude/vision). RULES does not have newer models with other rules, nor
+gpt-5-mini and gpt-5-nano, which are not billed by their documented rule.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class Detail(Enum):
 
 
 class Image(Struct, frozen=True):
-    """An image's size in pixels, 0 where it is not known."""
+    """An image's size in pixels, 0 if it is unknown."""
 
     width: int
     height: int
@@ -35,7 +35,7 @@ class Image(Struct, frozen=True):
 
 
 class Rule(Protocol):
-    """What an image costs a model; None where the image says too little."""
+    """The cost of an image for a model; None if too little is known of the image."""
 
     def tokens(self, image: Image) -> int | None: ...
 
@@ -119,10 +119,10 @@ RULES: tuple[tuple[re.Pattern[str], Rule], ...] = tuple(
 
 
 def image_rule(model: str) -> Rule | None:
-    """The rule of a model, None where there is none."""
+    """The rule of a model; None if there is none."""
     return next((rule for pattern, rule in RULES if pattern.fullmatch(model)), None)
 
 
 def _covering(length: float, piece: int) -> int:
-    """How many pieces cover a length. A scaled length is whole up to the error of its floating point."""
+    """How many pieces cover a length. A scaled length is a whole number up to the error of floating point."""
     return max(1, -int(-round(length, 6) // piece))

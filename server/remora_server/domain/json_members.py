@@ -1,4 +1,4 @@
-"""JSON that is compared: objects member by member (equal values have equal digests), and what strings say."""
+"""Comparing JSON: objects member by member (equal values have equal digests), and the content of strings."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ import json
 import math
 
 MOST_NESTED = 100
-"""Arrays and objects within each other: beyond, what reads JSON by recursion may fail."""
+"""The deepest nesting of arrays and objects. Readers that use recursion may fail on more."""
 
 LONGEST = 1_024
-"""Longer members, as canonical JSON, are not compared where there may be many."""
+"""The longest member, as canonical JSON, that is compared where there may be many."""
 
 _EXACT = 2**53
-"""Below this, each integer is one double."""
+"""Every integer below this is a double exactly."""
 
 
 class NotAnObject(ValueError):
@@ -21,9 +21,9 @@ class NotAnObject(ValueError):
 
 
 def members(data: bytes) -> dict[str, object]:
-    """The members of an object; none where there are no bytes. Raises ValueError where it is no object.
+    """The members of an object; none if there are no bytes. Raises ValueError if it is no object.
 
-    Of two members with one name the last counts, as everywhere. Numbers that are equal come as the same number.
+    Of two members with the same name the last counts, as in most parsers. Equal numbers become the same number.
     """
     if not data:
         return {}
@@ -38,18 +38,18 @@ def members(data: bytes) -> dict[str, object]:
 
 
 def require_json(data: bytes) -> None:
-    """Raise ValueError where bytes are no JSON in UTF-8 of finite doubles and of Unicode, at most MOST_NESTED deep."""
+    """Raise ValueError unless bytes are JSON in UTF-8 with finite doubles and valid Unicode, at most MOST_NESTED deep."""
     try:
         found = json.loads(data.decode(), parse_int=_finite, parse_float=_finite, parse_constant=_refuse)
     except RecursionError:
         raise ValueError("is nested too deep") from None
     _require_shallow(found)
-    if b"\\u" in data:  # only an escape can stand for half of a character
+    if b"\\u" in data:  # only an escape can be half of a surrogate pair
         json.dumps(found, ensure_ascii=False).encode()
 
 
 def digests(data: bytes) -> list[str]:
-    """One text for each member of an object, by its name and its value. Raises ValueError where it is no object."""
+    """One text for each member of an object, by its name and its value. Raises ValueError if it is no object."""
     return [_digest(name, value) for name, value in members(data).items()]
 
 
@@ -59,13 +59,13 @@ def joined_digests(data: bytes) -> str:
 
 
 def short_digests(data: bytes) -> str:
-    """The same without those that are longer than LONGEST."""
+    """The same without members that are longer than LONGEST."""
     short = (each for each in members(data).items() if len(canonical(*each)) <= LONGEST)
     return "".join(_digest(*each) for each in short)
 
 
 def text_of(data: bytes) -> str:
-    """What a JSON string says; of anything else, the bytes as text."""
+    """The content of a JSON string; for any other value, the bytes as text."""
     if data.startswith(b'"'):
         try:
             found = json.loads(data)
@@ -77,7 +77,7 @@ def text_of(data: bytes) -> str:
 
 
 def canonical(name: str, value: object) -> str:
-    """A member as JSON: the same for equal ones."""
+    """A member as JSON, which is the same for equal members."""
     return json.dumps([name, value], sort_keys=True, separators=(",", ":"))
 
 
@@ -107,7 +107,7 @@ def _refuse(text: str) -> object:
 
 
 def _require_shallow(value: object) -> None:
-    """Raise ValueError where a value is nested deeper than MOST_NESTED."""
+    """Raise ValueError if a value is nested deeper than MOST_NESTED."""
     level = [value]
     for _ in range(MOST_NESTED):
         level = [inner for one in level for inner in _within(one)]

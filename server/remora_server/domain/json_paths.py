@@ -1,4 +1,4 @@
-"""The values within a JSON object, each under one key that says where it is: what filters compare."""
+"""The values within a JSON object, each under one key that says where it is, as filters compare them."""
 
 from __future__ import annotations
 
@@ -10,19 +10,21 @@ from remora_server.domain.conversations import AttributeValue
 from remora_server.domain.filters import path_key
 
 MOST_STEPS = 16
-"""How deep a filter sees: as deep as its paths lead."""
+"""How deep a filter sees, which is the greatest length of a path."""
 LONGEST_STEP = 256
-"""Bytes of the longest name that a path may have."""
+"""The greatest length of a name in a path, in bytes."""
 
 OF_ANOTHER_TYPE = float("nan")
-"""Stands for an object, an array, and a text that UTF-8 cannot hold: it is there, and equals nothing."""
+"""Stands for an object, an array, or a text without UTF-8: the value exists, but equals nothing."""
 
 _INT64 = range(-(2**63), 2**63)
 
 
 def values_of(data: bytes) -> Iterator[tuple[str, AttributeValue]]:
-    """The values within an object, itself left out, as far as paths lead. Raises ValueError where it is no object."""
-    json_members.members(data)  # raises where it is none, or nested too deep to be walked
+    """The values within an object, without the object itself, as deep as paths lead. Raises ValueError if it is no
+    object.
+    """
+    json_members.members(data)  # raises if it is no object, or is nested too deep
     found = json.loads(data.decode(), parse_int=_integer) if data else {}
     yield from _within((), found)
 
@@ -58,7 +60,7 @@ def _may_be_named(name: str) -> bool:
 
 
 def _encodes(text: str) -> bool:
-    """Whether UTF-8 holds it: JSON can name halves of surrogate pairs."""
+    """Whether a text has UTF-8. JSON can contain halves of surrogate pairs."""
     try:
         text.encode()
     except UnicodeEncodeError:

@@ -1,4 +1,4 @@
-"""JSON Schemas that callers give: what they refuse, and what matches them. They reach nothing outside of themselves."""
+"""JSON Schemas of callers, and the check of values against them. They cannot refer to anything outside of themselves."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from remora_server.domain import json_members
 from remora_server.domain.errors import InvalidField
 
 LONGEST_REASON = 300
-"""Characters of what a schema says against a value, which may quote the value."""
+"""The greatest length of a schema's complaint, which may quote the value, in characters."""
 
 
 class Validator(Protocol):
-    """What the library makes of a schema."""
+    """The library's compiled schema."""
 
     def validate(self, instance: object) -> None: ...
 
@@ -28,23 +28,23 @@ class JsonSchema(Struct, frozen=True):
     validator: Validator
 
     def require(self, field: str, value: object) -> None:
-        """Raise InvalidField where a value of this field does not match."""
+        """Raise InvalidField if a value of this field does not match."""
         try:
             self.validator.validate(value)
         except jsonschema_rs.ValidationError as error:
             raise InvalidField(
                 field, f"does not match the schema at {_path(error)}: {_shortened(error.message)}"
             ) from None
-        except ValueError as error:  # more deeply nested than the library follows
+        except ValueError as error:  # nested more deeply than the library supports
             raise InvalidField(field, f"cannot be compared with the schema: {_shortened(str(error))}") from None
 
 
 @lru_cache(maxsize=64)
 def json_schema(field: str, text: str) -> JsonSchema:
-    """The schema that a text of this field says. Raises InvalidField.
+    """The schema in a text of this field. Raises InvalidField.
 
-    The draft is 2020-12 where `$schema` names none. Patterns match in linear time. A `$ref` finds nothing that is not
-    in the schema or in the drafts themselves.
+    The draft is 2020-12 if `$schema` names none. Patterns match in linear time. A `$ref` finds only what is in the
+    schema or in the drafts themselves.
     """
     data = text.encode()
     try:

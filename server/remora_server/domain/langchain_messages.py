@@ -1,6 +1,6 @@
-"""Messages as LangChain has them, as far as its trim_messages sees them (langchain-core 1.7).
+"""LangChain's messages, with the fields that its trim_messages uses (langchain-core 1.7).
 
-They are read from JSON: one of LangChain's messages as its message_to_dict writes it, or an OpenAI chat message as its
+They are read from JSON: a message as LangChain's message_to_dict writes it, or an OpenAI chat message as its
 convert_to_messages reads it.
 """
 
@@ -34,15 +34,15 @@ _CHUNKS = {
     "FunctionMessageChunk": "function",
     "ChatMessageChunk": "chat",
 }
-"""What the chunks that a stream gives are chunks of."""
+"""The type of message of each type of chunk in a stream."""
 _IMAGES = ("image", "image_url")
 
 
 class LangChainMessage(Struct, frozen=True):
     """One message.
 
-    `kind` is its `type`. `calls` is how many characters Python writes its tool calls in; `call_id` is that of a tool
-    message.
+    `kind` is its `type`. `calls` is the length of its tool calls as Python prints them, in characters; `call_id` is
+    that of a tool message.
     """
 
     kind: str
@@ -57,8 +57,8 @@ class LangChainMessage(Struct, frozen=True):
         return _CHUNKS.get(self.kind, self.kind) == "system"
 
     def characters(self, content: Content, *, count_name: bool) -> int:
-        """The characters that count with another content, images aside. Calls count beside a text only: where the
-        content is a list, Anthropic's messages hold them there.
+        """The characters that count with another content, without images. Calls count only beside a text: if the
+        content is a list, Anthropic's messages have the calls in it.
         """
         said = len(content) + self.calls if isinstance(content, str) else sum(map(_characters, content))
         return said + len(self.role) + len(self.call_id) + (len(self.name) if count_name else 0)
@@ -110,7 +110,7 @@ def read_fields(
 ) -> LangChainMessage:
     """A message without parts. A role that LangChain does not know is that of a chat message.
 
-    Raises InvalidField for arguments that are no JSON.
+    Raises InvalidField for arguments that are not JSON.
     """
     kind = _TYPES.get(role, "chat")
     call_id = result_ids[0] if kind == "tool" and result_ids else ""
@@ -194,7 +194,7 @@ def _parsed(arguments: str) -> object:
 
 
 def _written(calls: object) -> int:
-    """How many characters Python writes tool calls in."""
+    """The length of tool calls as Python prints them, in characters."""
     return len(repr(calls)) if isinstance(calls, list) and calls else 0
 
 

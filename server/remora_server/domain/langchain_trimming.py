@@ -1,6 +1,6 @@
 """LangChain's trim_messages and count_tokens_approximately, to the token (langchain-core 1.7).
 
-trim_messages does not see tool calls: it parts them from their results. `domain.trimming` is the way that does not.
+trim_messages ignores tool calls: it separates them from their results. `domain.trimming` keeps them together.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _Part: TypeAlias = Callable[[int, int], tuple[int, int]]
 class ApproximateCounter(Struct, frozen=True):
     """count_tokens_approximately with its options; `tools` are the characters of each tool's schema.
 
-    Its sums are floating-point, in the order of the messages: a fraction of a token for each message adds up as there.
+    Its sums are floating-point, in the order of the messages, so that fractions of tokens add up as in LangChain.
     """
 
     chars_per_token: float = 4.0
@@ -35,7 +35,7 @@ class ApproximateCounter(Struct, frozen=True):
 
     @property
     def none(self) -> float:
-        """What no messages cost."""
+        """The cost of no messages."""
         return math.ceil(self.tools / self.chars_per_token)
 
     def add(self, total: float, message: LangChainMessage, content: Content | None = None) -> float:
@@ -47,11 +47,11 @@ class ApproximateCounter(Struct, frozen=True):
         return total + math.ceil(characters / self.chars_per_token) + self.extra_tokens_per_message
 
     def count(self, messages: Sequence[LangChainMessage]) -> int:
-        """What messages cost."""
+        """The cost of messages."""
         return math.ceil(self.sums(messages)[-1])
 
     def sums(self, messages: Sequence[LangChainMessage]) -> list[float]:
-        """What the first messages cost, for each number of them from none to all."""
+        """The cost of the first messages, for each number of them from none to all."""
         return list(accumulate(messages, self.add, initial=self.none))
 
 
@@ -107,14 +107,14 @@ def _trailing(count: int, total: int) -> tuple[int, int]:
 
 
 class _Prefix(Struct, frozen=True):
-    """How many messages fit, and what stays of the last one of them if it is cut."""
+    """How many messages fit, and the content that stays of the last one if it is cut."""
 
     size: int
     text: str | None = None
     blocks: tuple[int, int] | None = None
 
     def cut_of(self, index: int) -> Cut | None:
-        """The cut, where the message has this index."""
+        """The cut content, if it is that of the message with this index."""
         if self.text is None and self.blocks is None:
             return None
         return Cut(index, self.text or "", self.blocks)
@@ -127,7 +127,7 @@ def _prefix(
     part: _Part,
     counter: ApproximateCounter,
 ) -> _Prefix:
-    """The longest prefix that fits. (A sum is at most the whole number if it is so rounded up.)"""
+    """The longest prefix that fits. (A sum is at most a whole number if it is so when rounded up.)"""
     sums = counter.sums(messages)
     if sums[-1] <= max_tokens:
         return _Prefix(len(messages))
@@ -157,7 +157,7 @@ def _with_blocks(message: LangChainMessage, size: int, part: _Part, fits: Callab
 def _text_fits(
     message: LangChainMessage, total: float, max_tokens: int, counter: ApproximateCounter
 ) -> Callable[[str], bool]:
-    """Whether a text fits as the content of a message. trim_messages counts it by itself: tools count once more."""
+    """Whether a text fits as the content of a message. trim_messages counts it separately, so that tools count again."""
     base = math.ceil(total)
     return lambda text: base + math.ceil(counter.add(counter.none, message, text)) <= max_tokens
 

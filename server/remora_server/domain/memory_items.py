@@ -1,4 +1,4 @@
-"""Memory items: what a user's agents chose to remember, each by itself."""
+"""Memory items: single texts that a user's agents chose to remember."""
 
 from __future__ import annotations
 
@@ -22,7 +22,8 @@ LONGEST_TEXT = 64 << 10
 class ItemDraft(Struct, frozen=True):
     """An item as its caller gives it. `body` is the whole of it in wire form, `said` what is to be embedded.
 
-    `lifetime` is in microseconds from the write on; None where the body says when the item expires, or it never does.
+    `lifetime` is in microseconds after the write. It is None if the body has the expire time, or if the item never
+    expires.
     """
 
     id: str
@@ -33,7 +34,7 @@ class ItemDraft(Struct, frozen=True):
 
 
 class ItemFilter(Struct, frozen=True):
-    """Which items are meant: those with all of these tags whose metadata passes."""
+    """Selects items that have all of these tags and metadata that passes the filter."""
 
     tags: tuple[str, ...] = ()
     where: Filter | None = None
@@ -65,7 +66,9 @@ class ItemHit(Struct, frozen=True):
 
 
 class RankedItems(Struct, frozen=True):
-    """The best items, best first; ties by id. `pending`: how many of the user's items lack a vector of the model."""
+    """The best items, best first, ties by id. `pending` is the number of the user's items without a vector of the
+    model.
+    """
 
     hits: tuple[ItemHit, ...]
     pending: int
@@ -73,7 +76,7 @@ class RankedItems(Struct, frozen=True):
 
 
 class FoundItems(Struct, frozen=True):
-    """The same, and how the index was used."""
+    """The same, with the use of the index."""
 
     hits: tuple[ItemHit, ...]
     index: IndexState
@@ -111,12 +114,12 @@ class MemoryItemStore(Protocol):
 
 
 def readable(conversation: Iterable[tuple[str, str]]) -> str:
-    """What roles said, a line for each message, as much as an item's text holds."""
+    """The messages of roles as lines, as far as they fit into an item's text."""
     return _held("\n".join(f"{role}: {content}" if role else content for role, content in conversation))
 
 
 def spoken(conversation: Iterable[tuple[str, str]]) -> str:
-    """The same without the roles, which would count in what it is about."""
+    """The same without the roles, which would influence the vector."""
     return _held("\n".join(content for _, content in conversation))
 
 
@@ -138,7 +141,7 @@ class ItemMemory:
         return self._items.add(write, user_id, complete)
 
     def search(self, read: Read, user_id: str, query: ItemQuery) -> FoundItems:
-        """The best items: by vectors and words, or by words alone where there is no vector of the query."""
+        """The best items: by vectors and words, or by words alone if there is no vector of the query."""
         asked = question(self._embedders.of(read.tenant_id), query.text, read.deadline)
         found = self._items.search(read, user_id, replace(query, model=asked.model, vector=asked.vector))
         return FoundItems(found.hits, IndexState(asked.model, found.pending, asked.words_only), found.revision)
