@@ -7,4 +7,4 @@ export { type OwnershipOptions, RemoraMemoryAdapter, type RemoraMemoryAdapterOpt
 export type { RecalledMessage } from "./messages.js";
 export type { SimilarMessage } from "./similar.js";
 export { RemoraVectorAdapter, type RemoraVectorAdapterOptions, type VectorStats } from "./vector-adapter.js";
-export { RemoraObservabilityAdapter } from "./observability-adapter.js";
+export { type ObservabilityStats, RemoraObservabilityAdapter } from "./observability-adapter.js";

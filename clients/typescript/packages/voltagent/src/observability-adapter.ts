@@ -11,7 +11,17 @@ import {
 import { translated } from "./failures.js";
 import { encodeJson } from "./json.js";
 import { logOf, spanChanges, spanOf, storedLog, storedSpan } from "./spans.js";
-import { timestampOf } from "./times.js";
+import { dateOf, timestampOf } from "./times.js";
+
+/** How many spans and traces there are. */
+export interface ObservabilityStats {
+  spanCount: number;
+  traceCount: number;
+  /** When the first trace began; none without traces. */
+  oldestSpan?: Date;
+  /** When the last trace began. */
+  newestSpan?: Date;
+}
 
 const LARGEST_PAGE = 1_000;
 const MOST_PRUNED = 1_000;
@@ -168,6 +178,20 @@ export class RemoraObservabilityAdapter implements ObservabilityStorageAdapter {
     await this.deleteOldSpans(end);
     await this.deleteOldLogs(end);
     this.#traces.clear();
+  }
+
+  /** Counts spans and traces, by a list of all traces. */
+  async getStats(): Promise<ObservabilityStats> {
+    const stats: ObservabilityStats = { spanCount: 0, traceCount: 0 };
+    for await (const page of pages(this.client.history.listTraces, { pageSize: LARGEST_PAGE })) {
+      for (const { spanCount, startTime } of page.traces) {
+        stats.spanCount += Number(spanCount);
+        stats.traceCount += 1;
+        stats.newestSpan ??= dateOf(startTime);
+        stats.oldestSpan = dateOf(startTime);
+      }
+    }
+    return stats;
   }
 
   getInfo(): { adapter: string; displayName: string; persistent: boolean; description: string } {

@@ -10,13 +10,17 @@ import { isoOf, timestampOf } from "./times.js";
 
 type Span = MessageInitShape<typeof SpanRecordSchema> & { $typeName?: never };
 
-/** How each field of a span is stored. Its duration follows from its times; kinds are numbered from 1 there. */
+/** A duration that does not follow from the times, which VoltAgent cuts to milliseconds, is an entry of the W3C trace state. */
+const DURATION = "voltagent=duration:";
+
+/** How each field of a span is stored; kinds are numbered from 1 there. */
 const FIELDS: { [Field in keyof ObservabilitySpan]?: (value: never) => Span } = {
   parentSpanId: (parentSpanId = "") => ({ parentSpanId }),
   name: (name: string) => ({ name }),
   kind: (kind: ObservabilitySpan["kind"]) => ({ kind: kind + 1 }),
   startTime: (startTime: string) => timed("startTime", startTime),
   endTime: (endTime: string | undefined) => timed("endTime", endTime),
+  duration: (duration: number | undefined) => ({ traceState: duration === undefined ? "" : `${DURATION}${duration}` }),
   attributes: (attributes: ObservabilitySpan["attributes"]) => ({ attributes: encodeJson(attributes) }),
   status: ({ code, message = "" }: ObservabilitySpan["status"]) => ({ status: { code: code as number, message } }),
   events: (events: ObservabilitySpan["events"]) => ({ events: (events ?? []).map(storedEvent) }),
@@ -30,14 +34,18 @@ const PATHS: { [Field in keyof ObservabilitySpan]?: string } = {
   parentSpanId: "parent_span_id",
   startTime: "start_time",
   endTime: "end_time",
+  duration: "trace_state",
   instrumentationScope: "scope",
 };
 
 /** The record that a span is stored as. It is its user's, if its attributes name one. */
 export function storedSpan(span: ObservabilitySpan): Span {
   const userId = span.attributes?.["user.id"];
+  const { duration, ...others } = span;
+  const follows =
+    duration === undefined || duration === between(timestampOf(span.startTime), timestampOf(span.endTime));
   return {
-    ...fieldsOf(span),
+    ...fieldsOf(follows ? others : span),
     traceId: span.traceId,
     spanId: span.spanId,
     ...(typeof userId === "string" && { userId }),
@@ -58,7 +66,9 @@ export function spanOf(record: SpanRecord): ObservabilitySpan {
   const rest = {
     parentSpanId: record.parentSpanId || undefined,
     endTime: endTime && isoOf(endTime),
-    duration: startTime && endTime && timestampMs(endTime) - timestampMs(startTime),
+    duration: record.traceState.startsWith(DURATION)
+      ? Number(record.traceState.slice(DURATION.length))
+      : between(startTime, endTime),
     links: record.links.length > 0 ? record.links.map(linkOf) : undefined,
     resource: decodeJson(record.resource) as ObservabilitySpan["resource"],
     instrumentationScope: scope && scopeOf(scope),
@@ -113,6 +123,11 @@ export function logOf(record: LogRecord): ObservabilityLogRecord {
 function fieldsOf(span: Partial<ObservabilitySpan>): Span {
   const parts = Object.entries(span).map(([name, value]) => FIELDS[name as keyof ObservabilitySpan]?.(value as never));
   return Object.assign({}, ...parts);
+}
+
+/** Milliseconds from one time to another. */
+function between(start: Timestamp | undefined, end: Timestamp | undefined): number | undefined {
+  return start && end && timestampMs(end) - timestampMs(start);
 }
 
 function timed(field: "startTime" | "endTime", text: string | undefined): Span {

@@ -75,6 +75,36 @@ describe("spans", () => {
     assert.deepEqual(await storage.getSpan("a"), { ...span("t", "a"), ...changed, name: "renamed" });
   });
 
+  test("a duration is what it was said to be, else the time between", async () => {
+    const fine = { endTime: at(3), duration: 2.6259765625 };
+    await storage.addSpan(span("t", "fine", 0, fine));
+    await storage.addSpan(span("t", "open", 0, { duration: 100 }));
+    await storage.addSpan(span("t", "a"));
+    await storage.updateSpan("a", { endTime: at(7), duration: 1_000 });
+
+    assert.deepEqual(await storage.getSpan("fine"), span("t", "fine", 0, fine));
+    assert.deepEqual(await storage.getSpan("open"), span("t", "open", 0, { duration: 100 }));
+    assert.equal((await storage.getSpan("a"))?.duration, 1_000);
+    await storage.updateSpan("a", { endTime: at(8), duration: undefined } as object);
+    assert.equal((await storage.getSpan("a"))?.duration, 8);
+  });
+
+  test("spans and traces are counted", async () => {
+    assert.deepEqual(await storage.getStats(), { spanCount: 0, traceCount: 0 });
+    for (const [traceId, offset] of [
+      ["t1", 1],
+      ["t1", 2],
+      ["t2", 3],
+    ] as const) {
+      await storage.addSpan(span(traceId, `s${offset}`, offset));
+    }
+
+    const times = { oldestSpan: new Date(at(1)), newestSpan: new Date(at(3)) };
+    assert.deepEqual(await storage.getStats(), { spanCount: 3, traceCount: 2, ...times });
+    await storage.clear();
+    assert.deepEqual(await storage.getStats(), { spanCount: 0, traceCount: 0 });
+  });
+
   test("a trace has its spans, the first begun first", async () => {
     for (const [id, offset] of [
       ["c", 3],
