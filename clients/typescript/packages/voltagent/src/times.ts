@@ -17,9 +17,9 @@ export function isoOf(time: Timestamp | undefined): string {
 }
 
 /** The time of a Date, or of a text that has one; `undefined` for anything else. */
-export function timestampOf(time: Date | string | undefined): Timestamp | undefined {
+export function timestampOf(time: Date | string | null | undefined): Timestamp | undefined {
   const date = typeof time === "string" ? new Date(time) : time;
-  return date === undefined || Number.isNaN(date.getTime()) ? undefined : timestampFromDate(date);
+  return !date || Number.isNaN(date.getTime()) ? undefined : timestampFromDate(date);
 }
 
 /** The last time of the server that a Date stands for: what is after it is later in milliseconds, too. */

@@ -156,9 +156,11 @@ describe("histories of agents", () => {
 
     await storage.updateHistoryStep("s", { output: 2 }, "h", "agent");
 
-    assert.deepEqual(await storage.getHistoryStep("s"), { id: "s", type: "tool", input: 1, output: 2 });
+    const step = { id: "s", historyId: "h", agentId: "agent", type: "tool", input: 1, output: 2 };
+    assert.deepEqual(await storage.getHistoryStep("s"), step);
     assert.equal(await storage.getHistoryStep("missing"), undefined);
-    await assert.rejects(storage.addHistoryStep("t", {}, "missing", "agent"), /not found/);
+    const homeless = storage.addHistoryStep("t", {}, "missing", "agent");
+    await assert.rejects(homeless, /History entry with key missing not found/);
     await assert.rejects(storage.updateHistoryStep("missing", {}, "h", "agent"), /Step with key missing not found/);
   });
 
@@ -173,6 +175,20 @@ describe("histories of agents", () => {
 
     const keys = (page: typeof first) => page.entries.map((one) => one["id"]);
     assert.deepEqual([keys(first), first.total, keys(second)], [["h3", "h2"], 3, ["h1"]]);
+    assert.deepEqual(await storage.getAllHistoryEntriesByAgent("none", 0, 10), { entries: [], total: 0 });
+  });
+
+  test("entries of one time come in the order of storing", async () => {
+    for (const id of ["b", "a", "c"]) {
+      await storage.addHistoryEntry(id, { timestamp: at(id === "c" ? 2 : 1) }, "agent");
+    }
+
+    const { entries } = await storage.getAllHistoryEntriesByAgent("agent", 0, 10);
+
+    assert.deepEqual(
+      entries.map((one) => one["id"]),
+      ["c", "b", "a"],
+    );
   });
 });
 
@@ -238,14 +254,12 @@ describe("histories of workflows", () => {
     assert.deepEqual([updated?.status, updated?.output, updated?.startTime], ["completed", 3, at(1)]);
     assert.deepEqual(await storage.getWorkflowTimelineEvents("r"), [event("e", 1), event("f", 2)]);
     assert.deepEqual(await storage.getWorkflowTimelineEvent("e"), event("e", 1));
-    const whole = await storage.getWorkflowHistoryWithStepsAndEvents("r");
-    assert.deepEqual(
-      [ids(whole?.steps ?? []), ids(whole?.events ?? [])],
-      [
-        ["a", "b"],
-        ["e", "f"],
-      ],
-    );
+    for (const whole of [
+      await storage.getWorkflowHistory("r"),
+      await storage.getWorkflowHistoryWithStepsAndEvents("r"),
+    ]) {
+      assert.deepEqual([ids(whole?.steps ?? []), ids(whole?.events ?? [])].join(), "a,b,e,f");
+    }
     await assert.rejects(storage.updateWorkflowStep("missing", {}), /Workflow step with ID missing not found/);
 
     await storage.deleteWorkflowStep("a");
@@ -256,6 +270,64 @@ describe("histories of workflows", () => {
     await storage.deleteWorkflowHistoryWithRelated("r");
     assert.deepEqual(await storage.getWorkflowSteps("r"), []);
     assert.equal(await storage.getWorkflowHistoryWithStepsAndEvents("r"), null);
+  });
+
+  test("what is null is not there", async () => {
+    const none = null as unknown as undefined;
+    const nothing = { input: none, output: none, metadata: none };
+    await storage.storeWorkflowHistory({ ...history("r", 1), ...nothing, endTime: none, userId: none });
+    const noStep = { error: none, agentExecutionId: none, parallelIndex: none, parallelParentStepId: none };
+    await storage.storeWorkflowStep({ ...step("a", 0), ...nothing, ...noStep, stepId: none, endTime: none });
+    const noEvent = { statusMessage: none, traceId: none, parentEventId: none, eventSequence: none, endTime: none };
+    await storage.storeWorkflowTimelineEvent({ ...event("e", 1), ...nothing, ...noEvent, level: none });
+
+    await storage.updateWorkflowHistory("r", { endTime: none, output: none });
+    await storage.updateWorkflowStep("a", { error: none, endTime: none });
+
+    const found = await storage.getWorkflowHistory("r");
+    const { eventSequence: _, ...bare } = event("e", 1);
+    assert.deepEqual([found?.endTime, found?.userId, found?.output ?? null], [undefined, undefined, null]);
+    const [stored] = found?.steps ?? [];
+    assert.deepEqual([stored?.endTime, stored?.parallelIndex, stored?.error ?? null], [undefined, undefined, null]);
+    const absent = { input: null, output: null, metadata: null, statusMessage: null };
+    assert.deepEqual({ ...absent, ...found?.events?.[0] }, { ...absent, ...bare });
+  });
+
+  test("runs that began at one time come in the order of storing", async () => {
+    for (const [id, offset] of [
+      ["b", 1],
+      ["a", 1],
+      ["c", 2],
+    ] as const) {
+      await storage.storeWorkflowHistory(history(id, offset));
+    }
+
+    assert.deepEqual(ids(await storage.getWorkflowHistoryByWorkflowId("w")), ["c", "b", "a"]);
+  });
+
+  test("events without a sequence come by time", async () => {
+    for (const [id, offset] of [
+      ["late", 2],
+      ["early", 1],
+    ] as const) {
+      const { eventSequence: _, ...one } = event(id, 0);
+      await storage.storeWorkflowTimelineEvent({ ...one, startTime: at(offset).toISOString() });
+    }
+
+    assert.deepEqual(ids(await storage.getWorkflowTimelineEvents("r")), ["early", "late"]);
+  });
+
+  test("all runs of a workflow are deleted if none is to be kept", async () => {
+    await storage.storeWorkflowHistory(history("r", 1));
+    await storage.storeWorkflowStep(step("a", 0));
+    await storage.storeWorkflowTimelineEvent(event("e", 1));
+
+    assert.equal(await storage.cleanupOldWorkflowHistories("w", 1), 0);
+    assert.equal(await storage.cleanupOldWorkflowHistories("w", 0), 1);
+
+    assert.deepEqual(await storage.getWorkflowHistoryByWorkflowId("w"), []);
+    assert.equal(await storage.getWorkflowStep("a"), null);
+    assert.equal(await storage.getWorkflowTimelineEvent("e"), null);
   });
 
   test("workflows are listed and counted, and their oldest runs deleted", async () => {
@@ -276,6 +348,13 @@ describe("histories of workflows", () => {
     assert.equal(await storage.cleanupOldWorkflowHistories("w", 1), 2);
     assert.deepEqual(ids(await storage.getWorkflowHistoryByWorkflowId("w")), ["r3"]);
   });
+});
+
+test("after it is closed, once or twice, calls fail", async () => {
+  await storage.close();
+  await storage.close();
+
+  await assert.rejects(storage.getConversation("c"), /closed/);
 });
 
 test("memory and historyMemory may be two tenants", async () => {

@@ -72,7 +72,7 @@ export class RemoraStorage {
   }
 
   /** Closes the connection, unless the client was given. */
-  close(): void {
+  async close(): Promise<void> {
     this.#connection.close();
   }
 
@@ -226,11 +226,12 @@ export class RemoraStorage {
     const request = { agentId, skip: page * limit, pageSize: limit };
     const { entries, totalSize } = await this.client.history.listHistoryEntries(request);
     const whole = await Promise.all(entries.map(({ id }) => this.getHistoryEntry(id)));
-    return { entries: whole.filter((entry) => entry !== undefined), total: Number(totalSize) };
+    const there = whole.filter((entry) => entry !== undefined);
+    return { entries: byTime(there, ({ timestamp }) => timestamp), total: Number(totalSize) };
   }
 
-  async addHistoryStep(key: string, value: object, historyId: string, _agentId?: string): Promise<void> {
-    const steps = [{ id: key, entryId: historyId, content: encodeJson(value) }];
+  async addHistoryStep(key: string, value: object, historyId: string, agentId?: string): Promise<void> {
+    const steps = [{ id: key, entryId: historyId, content: encodeJson(value), metadata: encodeJson({ agentId }) }];
     const call = this.client.history.saveEntrySteps({ steps });
     await found(call, HistoryEntryNotFoundError, `History entry with key ${historyId} not found`);
   }
@@ -243,10 +244,11 @@ export class RemoraStorage {
     await this.client.history.updateEntryStep({ step: updated, updateMask: { paths: ["content"] } });
   }
 
+  /** The step, with its entry and its agent. */
   async getHistoryStep(key: string): Promise<Record<string, unknown> | undefined> {
     try {
       const { step } = await this.client.history.getEntryStep({ stepId: key });
-      return step && historyStep(step);
+      return step && { ...historyStep(step), historyId: step.entryId, ...(decodeJson(step.metadata) as object) };
     } catch (failure) {
       return missing(failure, EntryStepNotFoundError);
     }
@@ -263,23 +265,28 @@ export class RemoraStorage {
     await this.client.workflows.saveWorkflowRun({ run: storedRun(entry) });
   }
 
+  /** The run with its steps and events. */
   async getWorkflowHistory(id: string): Promise<WorkflowHistoryEntry | null> {
     try {
-      const { run } = await this.client.workflows.getWorkflowRun({ runId: id });
-      return run ? workflowHistory(run) : null;
+      const [{ run }, steps, events] = await Promise.all([
+        this.client.workflows.getWorkflowRun({ runId: id }),
+        this.getWorkflowSteps(id),
+        this.getWorkflowTimelineEvents(id),
+      ]);
+      return run ? workflowHistory(run, steps, events) : null;
     } catch (failure) {
       return missing(failure, WorkflowRunNotFoundError) ?? null;
     }
   }
 
-  /** The runs of a workflow, the last begun first. */
+  /** The runs of a workflow, the last begun first, without their steps and events. */
   async getWorkflowHistoryByWorkflowId(workflowId: string): Promise<WorkflowHistoryEntry[]> {
     const request = { workflowId, orderBy: WorkflowRunOrder.START_TIME, pageSize: LARGEST_PAGE };
     const histories: WorkflowHistoryEntry[] = [];
     for await (const page of pages(this.client.workflows.listWorkflowRuns, request)) {
       histories.push(...page.runs.map((run) => workflowHistory(run)));
     }
-    return histories;
+    return byTime(histories, ({ startTime }) => startTime);
   }
 
   async updateWorkflowHistory(id: string, updates: Partial<WorkflowHistoryEntry>): Promise<void> {
@@ -368,12 +375,7 @@ export class RemoraStorage {
   }
 
   async getWorkflowHistoryWithStepsAndEvents(id: string): Promise<WorkflowHistoryEntry | null> {
-    const history = await this.getWorkflowHistory(id);
-    if (history === null) {
-      return null;
-    }
-    const [steps, events] = await Promise.all([this.getWorkflowSteps(id), this.getWorkflowTimelineEvents(id)]);
-    return { ...history, steps, events };
+    return this.getWorkflowHistory(id);
   }
 
   async deleteWorkflowHistoryWithRelated(id: string): Promise<void> {
@@ -405,6 +407,12 @@ export class RemoraStorage {
     }
     return events;
   }
+}
+
+/** What came the newest first: those of one time are put in the order of storing, as VoltAgent's own stores have them. */
+function byTime<T>(newestFirst: readonly T[], timeOf: (one: T) => Date | undefined): T[] {
+  const milliseconds = (one: T) => timeOf(one)?.getTime() ?? 0;
+  return [...newestFirst].reverse().sort((one, other) => milliseconds(other) - milliseconds(one));
 }
 
 type Missing = new (...given: never[]) => NotFoundError;

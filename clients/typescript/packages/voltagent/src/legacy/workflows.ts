@@ -21,8 +21,10 @@ type Step = MessageInitShape<typeof WorkflowStepSchema> & { $typeName?: never };
 type Fields = Record<string, [field: string, encode: (value: never) => unknown]>;
 
 const same = (value: unknown) => value;
-const time = (value: Date) => timestampOf(new Date(value));
+const time = (value: Date | string | null) => timestampOf(value);
 const status = (value: WorkflowHistoryEntry["status"]) => WorkflowStatus[value.toUpperCase() as "RUNNING"];
+/** Metadata is an object or none: VoltAgent's own stores take null for none. */
+const objectOrNone = (value: unknown) => encodeJson(value ?? undefined);
 const stepStatus = (value: WorkflowStepHistoryEntry["status"]) => WorkflowStepStatus[value.toUpperCase() as "RUNNING"];
 
 /** Where each field of a history is stored, and how. */
@@ -35,7 +37,7 @@ const RUN: Fields = {
   output: ["output", encodeJson],
   userId: ["userId", same],
   conversationId: ["conversationId", same],
-  metadata: ["metadata", encodeJson],
+  metadata: ["metadata", objectOrNone],
   createdAt: ["createTime", time],
 };
 const STEP: Fields = {
@@ -52,7 +54,7 @@ const STEP: Fields = {
   agentExecutionId: ["agentExecutionId", same],
   parallelIndex: ["parallelIndex", same],
   parallelParentStepId: ["parallelParentStepId", same],
-  metadata: ["metadata", encodeJson],
+  metadata: ["metadata", objectOrNone],
   createdAt: ["createTime", time],
 };
 
@@ -89,7 +91,7 @@ export function storedWorkflowEvent(event: WorkflowTimelineEvent) {
   return {
     ...storedEvent(event.id, event.workflowHistoryId, event),
     eventId: event.eventId,
-    ...(event.eventSequence !== undefined && { sequence: BigInt(event.eventSequence) }),
+    ...(typeof event.eventSequence === "number" && { sequence: BigInt(event.eventSequence) }),
     ...(createTime && { createTime }),
   };
 }
