@@ -41,7 +41,7 @@ const FIELDS: { [Field in keyof WorkflowStateEntry]?: (value: never) => Run } = 
   conversationId: (conversationId = "") => ({ conversationId }),
   replayedFromExecutionId: (replayedFromRunId = "") => ({ replayedFromRunId }),
   replayFromStepId: (replayFromStepId = "") => ({ replayFromStepId }),
-  metadata: (metadata: unknown) => ({ metadata: encodeJson(metadata) }),
+  metadata: (metadata: unknown) => ({ metadata: encodeJson(metadata ?? undefined) }), // an object, or none
   createdAt: (createdAt: Date) => timed("createTime", createdAt),
 };
 

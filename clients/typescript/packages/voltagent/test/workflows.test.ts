@@ -76,6 +76,16 @@ describe("one state", () => {
     assert.equal(await storage.getWorkflowState("missing"), null);
   });
 
+  test("null stands for what is not there", async () => {
+    const nothing = { suspension: null, cancellation: null, userId: null, conversationId: null, metadata: null };
+    await stored(state("s", { ...nothing, context: null, replayFromStepId: null } as never));
+    await storage.updateWorkflowState("s", { ...nothing, status: "completed" } as never);
+
+    const found = await storage.getWorkflowState("s");
+
+    assert.deepEqual(found, { ...state("s"), status: "completed", updatedAt: found?.updatedAt });
+  });
+
   test("a key that only one process can have comes back as a symbol of its description", async () => {
     await stored(state("s", { context: [[Symbol("own"), 1]] }));
 
