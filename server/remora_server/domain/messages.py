@@ -209,12 +209,12 @@ def plan_append(view: ConversationView, user_id: str, drafts: Sequence[MessageDr
 
 
 def _over(head: Head, count: int) -> int:
-    """By how many messages a count goes over the storage limit."""
+    """By how many messages a count exceeds the storage limit."""
     return 0 if head.storage_limit is None else max(0, count - head.storage_limit)
 
 
 def _prune(view: ConversationView, working: _Draft, gone: set[int], count: int) -> list[tuple[int, str]]:
-    """Take out the oldest of what is not `gone`: what is stored, which is returned, then the first of what is new."""
+    """Remove the oldest messages that are not `gone`: first stored ones, which are returned, then new ones."""
     if not count:
         return []
     stored = [(sequence, user) for sequence, user in view.oldest(count + len(gone)) if sequence not in gone][:count]
@@ -250,9 +250,9 @@ def _plan_removal(view: ConversationView, user_id: str, sequences: tuple[int, ..
 def plan_edit(
     view: ConversationView, user_id: str, edits: Sequence[Edit], now: int, new_id: NewId, *, allow_missing: bool
 ) -> Plan:
-    """Apply edits in order, each on what those before it left.
+    """Apply edits in order, each on the result of the ones before it.
 
-    Raises MessageNotFound where an edit replaces or removes an id that is not there and `allow_missing` is not set.
+    Raises MessageNotFound if an edit replaces or removes an unknown id and `allow_missing` is not set.
     """
     working = _Draft(view, user_id, _ids(edits), now, new_id)
     stored = view.live(user_id)
@@ -329,9 +329,9 @@ class MessageQuery(Struct, frozen=True):
 class MessagePage(Struct, frozen=True):
     """A page of messages, oldest first.
 
-    `encoded` is the page in wire form: each message as a field 1 with its length, ready to stand in a reply.
-    `more` says whether others remain on the far side of the page. Where a query has a filter, others may remain, and
-    that side is the last message that was looked at, though it need not pass.
+    `encoded` is the page in wire form: each message as a field 1 with its length, ready for a reply.
+    `more` says whether others remain beyond the page. If a query has a filter, more may remain beyond the last message
+    that was looked at, which itself need not pass.
     """
 
     encoded: bytes

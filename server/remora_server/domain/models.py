@@ -1,4 +1,4 @@
-"""Which model makes the vectors of which tenant's messages."""
+"""The model that makes the vectors of each tenant's messages."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from typing import Generic, TypeVar
 from msgspec import Struct, field
 
 BUILTIN_MODEL = "all-MiniLM-L6-v2"
-"""The model in the process. Its vectors bear this name, a slash and their precision."""
+"""The model in the process. The model name of its vectors is this, a slash and their precision."""
 
 T = TypeVar("T")
 
 
 class PerTenant(Struct, Generic[T], frozen=True):
-    """Something that every tenant has one of: its own, or the default."""
+    """A value for every tenant: its own, or the default."""
 
     default: T
     tenants: Mapping[str, T] = field(default_factory=dict)
@@ -23,14 +23,14 @@ class PerTenant(Struct, Generic[T], frozen=True):
         return self.tenants.get(tenant_id, self.default)
 
     def all(self) -> list[T]:
-        """The default, then those of their own."""
+        """The default, then the tenants' own values."""
         return [self.default, *self.tenants.values()]
 
 
 class ServedModel(Struct, frozen=True):
-    """A model that embeds messages: the name that its vectors bear, and whether word pieces come with them.
+    """A model that embeds messages: the name of its vectors, and whether it makes word pieces, too.
 
-    Vectors are compared with those of the same name alone. An empty name: no vectors are made.
+    Vectors are compared only with those of the same name. An empty name: no vectors are made.
     """
 
     name: str = ""
@@ -38,7 +38,7 @@ class ServedModel(Struct, frozen=True):
 
 
 class Tenants(Struct, frozen=True):
-    """A set of tenants: those that are named, or all others."""
+    """A set of tenants: the named ones, or all others."""
 
     names: frozenset[str]
     others: bool = False

@@ -14,7 +14,7 @@ from remora_server.domain.renderings import Renderer
 from remora_server.domain.turns import Recent, Turn, recent_turns
 
 PAGE_TOKENS = 128
-"""The first page of recent messages would fill the budget if each cost so much."""
+"""The first page of recent messages would fill the budget if each had this many tokens."""
 SMALLEST_PAGE = 16
 
 
@@ -26,8 +26,8 @@ class NewestTurns(Struct, frozen=True):
     renderer: Renderer
 
     def read(self) -> tuple[Recent, list[Candidate]]:
-        """The newest turns, and those before the pinned ones as candidates, newest first: as many as were asked for or
-        would fill the budget or the reply.
+        """The newest turns, and the turns before the pinned ones as candidates, newest first: as many as were
+        requested, or as would fill the budget or the reply.
         """
         if self.request.recent_messages == 0:
             return Recent(), []
@@ -43,7 +43,7 @@ class NewestTurns(Struct, frozen=True):
         return recent, runs
 
     def _as_many_as_asked(self, recent: Recent) -> Iterator[Turn]:
-        """The turns before the pinned ones, as long as all have no more messages than were asked for."""
+        """The turns before the pinned ones, up to the number of messages that was requested."""
         most = self.request.recent_messages
         count = sum(len(turn.messages) for turn in recent.pinned)
         for turn in recent.before:
@@ -53,8 +53,8 @@ class NewestTurns(Struct, frozen=True):
             yield turn
 
     def _is_settled(self, recent: Recent, read: Sequence[ContextMessage]) -> bool:
-        """Whether what is pinned would be the same if more was read: the newest turn's beginning is there, and a call
-        that may still be found for one of its results would be too far back.
+        """Whether reading more would not change the pinned turn: its beginning was read, and a call for one of its
+        results would be too far back.
         """
         begin = recent.begin
         if begin is None:

@@ -1,4 +1,4 @@
-"""What a context must have: the system text and the newest turns, truncated where that is allowed."""
+"""The pinned parts of a context: the system text and the newest turns, truncated if that is allowed."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from remora_server.domain.turns import Turn
 
 
 class Pinned(Struct, frozen=True):
-    """What is pinned. `turns` are newest first, `partial` are the messages whose texts are truncated."""
+    """The pinned parts. `turns` are newest first, `partial` are the messages with truncated texts."""
 
     system: ContextMessage | None
     turns: tuple[Turn, ...]
@@ -24,12 +24,12 @@ class Pinned(Struct, frozen=True):
 
     @property
     def chosen(self) -> Chosen:
-        """A context of nothing else."""
+        """A context of only the pinned parts."""
         return Chosen(self.system, (), [unit for turn in reversed(self.turns) for unit in turn.units])
 
 
 class Pinning(Struct, frozen=True):
-    """Fits what is pinned into the budget of a request."""
+    """Fits the pinned parts into the budget of a request."""
 
     request: ContextRequest
     renderer: Renderer
@@ -37,7 +37,7 @@ class Pinning(Struct, frozen=True):
     tokens: TokenCounter
 
     def fitting(self, pinned: Pinned) -> Pinned:
-        """What is pinned, with truncated texts where it does not fit and may have them. Raises BudgetTooSmall."""
+        """The pinned parts, with texts truncated if they do not fit and that is allowed. Raises BudgetTooSmall."""
         budget = self.request.max_tokens
         needed = self._needed(pinned)
         if needed <= budget:
@@ -52,12 +52,12 @@ class Pinning(Struct, frozen=True):
         return self._truncated(pinned, truncation, excess)
 
     def _needed(self, pinned: Pinned) -> int:
-        """The least budget that holds what is pinned."""
+        """The least budget for the pinned parts."""
         rendered = self.renderer.render(pinned.chosen)
         return max(rendered.tokens_used, self.renderer.tokens(self.selection(pinned).spent))
 
     def selection(self, pinned: Pinned) -> Selection:
-        """A selection of what is pinned."""
+        """A selection of the pinned parts."""
         selection = Selection(self.renderer, self.renderer.limit(self.request.max_tokens))
         system = [] if pinned.system is None else [((pinned.system,),)]
         turns = candidates(self.renderer, Section.RECENT, [turn.units for turn in pinned.turns])
@@ -66,11 +66,11 @@ class Pinning(Struct, frozen=True):
         return selection
 
     def _truncated(self, pinned: Pinned, truncation: Truncation, excess: int) -> Pinned:
-        """What is pinned, its texts shorter by the excess."""
+        """The pinned parts, with texts shortened by the excess."""
         changed = {message.place: self._written(message) for message in truncation.by(excess)}
         turns = tuple([turn.replacing(changed) for turn in pinned.turns])
         return replace(pinned, turns=turns, partial=frozenset(changed))
 
     def _written(self, message: ContextMessage) -> ContextMessage:
-        """A message whose text was truncated, with its wire form."""
+        """A message with a truncated text, and its wire form."""
         return self.reader.with_text(message, message.text, self.tokens.count(O200K_BASE, [message.text])[0])

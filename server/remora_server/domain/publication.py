@@ -1,4 +1,4 @@
-"""Publication: from then on readers see an accepted write, and it may be acknowledged."""
+"""Publication: after it, readers see an accepted write, and the write may be acknowledged."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Protocol
 
 
 class Publication(Protocol):
-    """Says up to which revision everything accepted is durable and visible. Revisions only grow."""
+    """The revision up to which everything accepted is durable and visible. Revisions only grow."""
 
     def published(self) -> int:
         """The newest revision that readers see."""
@@ -16,6 +16,6 @@ class Publication(Protocol):
         """Whether nothing will be published any more."""
 
     def follow(self, changed: Callable[[], None]) -> bool:
-        """Have `changed` called whenever something was published and when publication ends, in the thread that does it:
-        it must be short. False where another follows already.
+        """Have `changed` called after each publication and at the end, in the thread that publishes, so that it must be
+        brief. False if another follower exists.
         """

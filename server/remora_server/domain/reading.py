@@ -1,4 +1,4 @@
-"""Reading a conversation for an agent's turn: its newest messages and those that a search finds, as they are stored."""
+"""Reading a conversation for an agent's turn: its newest messages and the hits of a search, as they are stored."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from remora_server.domain.replies import REPLY_BYTES, fitting
 from remora_server.domain.search import Hit, InConversation, IndexState, SearchQuery
 
 Split: TypeAlias = Callable[[bytes], list[bytes]]
-"""Takes the messages of a `MessagePage` apart."""
+"""Separates the messages of a `MessagePage`."""
 
 
 class ReadRequest(Struct, frozen=True):
@@ -33,16 +33,16 @@ class ReadRequest(Struct, frozen=True):
 
 
 class ReadMessage(Struct, frozen=True):
-    """One message in wire form; `score` where it was found and is not recent."""
+    """One message in wire form. `score` is set if the search found it and it is not recent."""
 
     encoded: bytes
     score: float | None = None
 
 
 class Reading(Struct, frozen=True):
-    """A conversation (None where the messages are not its owner's) and messages of it, in the order of reading.
+    """A conversation (None if the messages are not its owner's) and its messages, in the order of reading.
 
-    `first_sequence` is that of the oldest recent message, 0 where there is none. `truncated` says that a reply has no
+    `first_sequence` is that of the oldest recent message, 0 if there is none. `truncated` says that a reply has no
     room for all.
     """
 
@@ -86,7 +86,7 @@ class ConversationReader(Struct, frozen=True):
         )
 
     def _recent(self, read: Read, request: ReadRequest, user_id: str) -> _Recent:
-        """The newest messages, as many as were asked for; whole pages of them, as many as a reply holds."""
+        """The newest messages, as many as were requested, in whole pages up to the size of a reply."""
         recent, left = _Recent(), request.recent_messages
         more = left != 0
         while more:

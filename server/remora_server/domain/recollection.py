@@ -1,4 +1,4 @@
-"""Recollection: finds messages by a text or a vector. It chooses how to rank and embeds the query."""
+"""Recollection: finds messages by a text or a vector. It chooses the ranking and embeds the query."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from remora_server.domain.search import (
 
 
 class Recollection:
-    """Searches messages; by words alone without the tenant's embedder, or while it makes no vectors."""
+    """Searches messages, by words alone if the tenant has no embedder or this makes no vectors now."""
 
     def __init__(self, index: MessageIndex, embedders: PerTenant[Embedder | None]) -> None:
         self._index = index
@@ -34,8 +34,8 @@ class Recollection:
     def search(self, read: Read, query: SearchQuery) -> SearchResult:
         """Search by the query's text or the caller's vector; a vector selects the vector profile.
 
-        Raises ModelUnavailable where the vector profile has only a text and there is no model, ModelUnreachable where
-        that is not reached, and what the index does.
+        Raises ModelUnavailable if the vector profile has only a text and there is no model, ModelUnreachable if the
+        model is not reached, and the errors of the index.
         """
         if query.vector is not None:
             query = replace(query, text="", options=replace(query.options, profile=Profile.VECTOR))
@@ -44,7 +44,7 @@ class Recollection:
             return scope.search(_ranked(query, embedder, scope, read.deadline))
 
     def _embedder(self, read: Read, query: SearchQuery) -> Embedder | None:
-        """What embeds the query's text, None where nothing does. Raises ModelUnavailable where the profile needs it."""
+        """The embedder of the query's text, or None. Raises ModelUnavailable if the profile needs one."""
         if query.vector is not None or query.options.profile is Profile.LEXICAL:
             return None
         embedder = self._embedders.of(read.tenant_id)
@@ -80,7 +80,7 @@ def _embedded(query: SearchQuery, embedder: Embedder | None, scope: OpenScope, d
 
 
 def _made(embedder: Embedder, text: str, deadline: float | None) -> TextVector:
-    """The vector of a text. Raises EmbeddingFailed where the embedder has none to give now."""
+    """The vector of a text. Raises EmbeddingFailed if the embedder cannot make one now."""
     made = embedder.embed_query(text, deadline)
     if not made.values:
         raise EmbeddingFailed("it refuses the query")
@@ -88,15 +88,15 @@ def _made(embedder: Embedder, text: str, deadline: float | None) -> TextVector:
 
 
 def _as_far_as_possible(query: SearchQuery) -> SearchQuery:
-    """The query, by its other components where there are no word pieces to compare."""
+    """The query, with only its other components if there are no word pieces to compare."""
     if query.options.profile is not Profile.HYBRID_LATE or (query.vector is not None and query.vector.pieces):
         return query
     return replace(query, options=replace(query.options, profile=Profile.HYBRID))
 
 
 def _weighted(options: SearchOptions) -> SearchOptions:
-    """The options with a weight for every component of the profile. Where another profile was asked for, the weights
-    given may leave this one nothing: then it has its own.
+    """The options with a weight for every component of the profile. Weights for another profile may all be zero for
+    this one; then it uses its own.
     """
     given = {} if leave_nothing(options.profile, options.weights) else options.weights
     return replace(options, weights=weights_of(options.profile, given))

@@ -1,9 +1,9 @@
-"""The floor of recall: which messages that a search found speak to its query at all.
+"""The floor of recall: which hits of a search are relevant to its query at all.
 
-A search returns the best messages there are, also where none is good. A context should hold nothing of a query about
-what nobody ever said, so it takes only the hits that pass here. The numbers hold for vectors of the built-in model; of
-others nothing is known, and words and the other rules find only messages that share something with the query. So
-everything else passes.
+A search returns the best messages, even if none is good. If nobody ever spoke of the query's subject, a context should
+recall nothing, so it takes only the hits that pass here. The numbers hold for vectors of the built-in model. All hits
+of other models pass, because nothing is known of their scores, and so do hits by words, which share words with the
+query.
 
 They were chosen on LoCoMo's development half (`python -m benchmarks.recall`), where a context of 1,024 tokens holds
 89.9 % of the evidence with this floor and 90.2 % without, and on questions about what nobody said (`make bench
@@ -19,27 +19,27 @@ from remora_server.domain.models import BUILTIN_MODEL
 from remora_server.domain.search import Background, Hit, Profile, SearchResult
 
 LEAST_COSINE = 0.3
-"""Of a hit of the vector profile."""
+"""The least cosine of a hit of the vector profile."""
 LEAST_SIGN = 0.3
-"""Where all signs together are less than this, the query and the hits are about different things..."""
+"""If the sum of all signs is less than this, the query and the hits are about different things..."""
 MANY = 500
-"""...in a scope of so many messages or more. Of fewer, the best is less likely to be near by chance."""
+"""...in a scope of this many messages or more. In a smaller scope, the best one is less likely to be near by chance."""
 SHARE_SIGN = 0.4
-"""What it says that one message has all words of the query."""
+"""The sign that one message has all words of the query."""
 CHANCE_SIGN = 0.04
-"""What it says that the words that one message has weigh 1 more than chance explains..."""
+"""The sign for each unit of weight by which the words of one message exceed chance..."""
 CHANCE_BOUNDS = (-5.0, 8.0)
-"""...within these."""
+"""...within these bounds."""
 DATE_SIGN = 0.4
-"""What it says that a hit is of a date that the query names."""
+"""The sign that a hit is of a date that the query names."""
 FEW, UNRELATED_COSINE = 10, 0.1
-"""So many messages of such a cosine are added to those of the scope: few messages say little of the background."""
+"""This many messages with this cosine are added to the scope, because few messages say little of the background."""
 LEAST_SHARE = 0.4
-"""A hit with less than this share of the best hybrid score is only the best of the rest."""
+"""The least share of the best hybrid score that a relevant hit has."""
 
 
 def speaking(result: SearchResult) -> tuple[Hit, ...]:
-    """The hits that speak to the query, in their order."""
+    """The hits that are relevant to the query, in their order."""
     if not result.hits or not result.index.model.startswith(f"{BUILTIN_MODEL}/"):
         return result.hits
     if result.profile is Profile.VECTOR:
@@ -51,12 +51,12 @@ def speaking(result: SearchResult) -> tuple[Hit, ...]:
 
 
 def _least_sign(messages: float) -> float:
-    """It grows with the logarithm of how many messages the best is the best of."""
+    """The threshold grows with the logarithm of the number of messages."""
     return LEAST_SIGN * min(1.0, math.log(max(messages, 1.0)) / math.log(MANY))
 
 
 def _sign(hits: Sequence[Hit], background: Background) -> float:
-    """How much says that the hits are about what the query is about: how far the best cosine exceeds the mean, words
+    """The sum of the signs that the hits are about the query's subject: how far the best cosine exceeds the mean, words
     that one message shares with the query, and a date.
     """
     cosines = [cosine for hit in hits if (cosine := _value(hit, "cosine")) is not None]
@@ -75,5 +75,5 @@ def _excess(best: float, background: Background) -> float:
 
 
 def _value(hit: Hit, name: str) -> float | None:
-    """The value of a component; None where the hit has none, as one that is not embedded has no cosine."""
+    """The value of a component; None if the hit has none. A hit without a vector has no cosine."""
     return next((component.value for component in hit.components if component.name == name), None)

@@ -9,9 +9,9 @@ T = TypeVar("T")
 K = TypeVar("K")
 
 REPLY_BYTES = 3 << 20
-"""What the repeated fields of a reply may take: gRPC's clients accept 4 MiB unless told otherwise."""
+"""The most bytes for the repeated fields of a reply. gRPC's clients accept 4 MiB by default."""
 LEAST_AT_ONCE = 16
-"""How many elements are read first, while their size is unknown."""
+"""The number of elements in the first read, when their size is unknown."""
 
 
 def fitting(elements: Iterable[T], size: Callable[[T], int], *, room: int = REPLY_BYTES, least: int = 1) -> list[T]:
@@ -34,8 +34,8 @@ def read_fitting(keys: Sequence[K], read: Callable[[Sequence[K]], Iterable[T]], 
 
 
 def _in_groups(keys: Sequence[K], read: Callable[[Sequence[K]], Iterable[T]], size: Callable[[T], int]) -> Iterator[T]:
-    """What is read for the keys. Each group would fill the reply if its elements were like those before, but is at most
-    four times as long as the last.
+    """The groups of elements that are read for the keys. Each group would fill the reply if its elements had the size
+    of those before, but has at most four times as many as the last one.
     """
     taken, begin, at_once = 0, 0, LEAST_AT_ONCE
     while begin < len(keys):

@@ -48,11 +48,12 @@ WEIGHTS: Mapping[Profile, Mapping[str, float]] = {
 }
 """Each profile's own weights, by component; a profile of one component has none.
 
-Those of the hybrid ones are round on purpose: they were chosen on some conversations and not fitted further to these.
+The weights of the hybrid profiles are round on purpose, so that they do not fit the conversations on which they were
+chosen too closely.
 memory_service.proto, `Weights`, explains the components.
 """
 UNASKED = frozenset({"answer", "next", "session", "nearby", "newer", "recency"})
-"""Components that spread the scores of others, and the one that asks nothing of the query. Alone they rank nothing."""
+"""Components that only pass on the scores of others, and the one that ignores the query. Alone they rank nothing."""
 
 
 def weights_of(profile: Profile, given: Mapping[str, float]) -> dict[str, float]:
@@ -62,13 +63,13 @@ def weights_of(profile: Profile, given: Mapping[str, float]) -> dict[str, float]
 
 
 def leave_nothing(profile: Profile, given: Mapping[str, float]) -> bool:
-    """Whether the weights given leave the profile nothing to rank by: no message would score above 0."""
+    """Whether the given weights let no message score above 0."""
     weights = weights_of(profile, given)
     return bool(weights) and not any(weights[name] for name in weights.keys() - UNASKED)
 
 
 class MessageFilter(Struct, frozen=True):
-    """Which messages are candidates: of which roles, sent and first stored when, with which attributes."""
+    """Which messages are candidates: by role, sent time, create time and attributes."""
 
     roles: tuple[str, ...] = ()
     sent: Between = ANY_TIME
@@ -97,8 +98,8 @@ Scope: TypeAlias = InConversation | OfUser | OfTenant
 
 
 class SearchOptions(Struct, frozen=True):
-    """How to rank and filter. `weights` replaces those of WEIGHTS, by component; with a `half_life`, in seconds,
-    being recent counts.
+    """How to rank and filter. `weights` replace those of WEIGHTS, by component. With a `half_life`, in seconds, recent
+    messages score more.
     """
 
     k: int = 10
@@ -112,8 +113,8 @@ class SearchOptions(Struct, frozen=True):
 class QueryVector(Struct, frozen=True):
     """A vector to search with, and the model of the vectors that it is compared to. Little-endian f32.
 
-    `pieces` are the query's word pieces, as `TextVector` has them; empty where they are not to be used. Where a caller
-    gave the vector, `field` is where the request has it.
+    `pieces` are the query's word pieces, as in `TextVector`; empty if they are not used. If a caller gave the vector,
+    `field` is the field of the request.
     """
 
     model: str
@@ -123,11 +124,11 @@ class QueryVector(Struct, frozen=True):
 
 
 class SearchQuery(Struct, frozen=True):
-    """A search of messages: by text (empty: none), by the caller's vector, or both where the server embeds the text.
+    """A search of messages: by text (empty: none), by the caller's vector, or by both if the server embeds the text.
 
-    `index_wait` is how many seconds to wait for messages that are not embedded yet. Messages in `exclude` and in
-    `seen`, as (conversation uid, sequence), are no candidates; those in `exclude` pass nothing on to others either.
-    `words_only` is why there is no vector. Each hit comes with as many messages before and after it as `around` says.
+    `index_wait` is the longest wait in seconds for messages that are not embedded yet. Messages in `exclude` and in
+    `seen`, as (conversation uid, sequence), are not candidates; those in `exclude` pass nothing on to others either.
+    `words_only` is why there is no vector. `around` says how many messages before and after each hit come with it.
     """
 
     scope: Scope
@@ -166,7 +167,7 @@ class Hit(Struct, frozen=True):
 
 
 class WordsOnly(Enum):
-    """Why words alone rank."""
+    """Why the search goes by words alone."""
 
     PROFILE = "profile"
     NO_MODEL = "no_model"
@@ -174,9 +175,9 @@ class WordsOnly(Enum):
 
 
 class IndexState(Struct, frozen=True):
-    """The state of a scope's index: the model of the vectors, and how many messages are still to get one of it.
+    """The state of a scope's index: the model of the vectors, and how many messages wait for one.
 
-    `words_only` says why words alone ranked; None where vectors did, too.
+    `words_only` says why the search went by words alone; None if it used vectors.
     """
 
     model: str
@@ -185,10 +186,10 @@ class IndexState(Struct, frozen=True):
 
 
 class Background(Struct, frozen=True):
-    """What the scope of a search as a whole has of the query, for its hits to be compared with; of hybrid profiles.
+    """The background of a search with a hybrid profile, with which its hits are compared.
 
-    `messages` is how many there are, `whole` what the query's words weigh together (idf), `most` what those weigh
-    that one message has, at most, and `cosine` the mean of all messages.
+    `messages` is the number of messages in the scope, `whole` the weight of all words of the query (idf), `most` the
+    greatest weight of the query's words in one message, and `cosine` the mean cosine of all messages.
     """
 
     messages: float = 0.0
@@ -208,10 +209,10 @@ class SearchResult(Struct, frozen=True):
 
 
 class TextVector(Struct, frozen=True):
-    """What a model makes of a text: a vector of unit length, little-endian f32, and the text's word pieces for late
-    interaction, as the engine writes them; None where they are not made.
+    """A model's output for a text: a vector of unit length, little-endian f32, and the text's word pieces for late
+    interaction, as the engine writes them; None if they are not made.
 
-    `values` are empty where the model refuses the text: it will make no vector of it.
+    `values` are empty if the model refuses the text, which then never gets a vector.
     """
 
     values: bytes
@@ -219,9 +220,9 @@ class TextVector(Struct, frozen=True):
 
 
 class EmbeddingFailed(Exception):
-    """No vectors were made, of whatever text; later some may be. `wait` is after how many seconds at the earliest.
+    """The model cannot make vectors now, whatever the text. `wait` is the least pause in seconds before a retry.
 
-    The text says why, without what was to be embedded.
+    The message says why, without the texts.
     """
 
     def __init__(self, cause: str, wait: float = 0.0) -> None:
@@ -230,7 +231,7 @@ class EmbeddingFailed(Exception):
 
 
 class Embedder(Protocol):
-    """Makes vectors of texts. `model` is the name that they bear."""
+    """Makes vectors of texts. `model` is the name of the vectors."""
 
     @property
     def model(self) -> str: ...
@@ -244,14 +245,14 @@ class Embedder(Protocol):
         """Embed for a caller who waits, before a deadline (of the monotonic clock). Raises EmbeddingFailed."""
 
     def embed_query(self, text: str, deadline: float | None, /) -> TextVector:
-        """Embed a query. Fail early rather than late: the search goes on without the vector. Raises EmbeddingFailed."""
+        """Embed a query, and fail early, because the search can go on without the vector. Raises EmbeddingFailed."""
 
 
 class OpenScope(Protocol):
     """A scope that is in memory."""
 
     def without_names(self, text: str) -> str:
-        """The text without the names of those who speak in the scope, as the texts of its messages are embedded."""
+        """The text without the names of the scope's speakers, because the texts of messages are embedded without them."""
 
     def search(self, query: SearchQuery) -> SearchResult:
         """Search. `query.vector` is set where vectors are to be used."""
@@ -267,7 +268,7 @@ class MessageIndex(Protocol):
 class Unembedded(Struct, frozen=True):
     """A message with text that has no vector of its tenant's model.
 
-    `revision` is the message's own. `text` is what is to be embedded: without the names of those who speak beside it.
+    `revision` is the message's own. `text` is the text to embed, without the names of the speakers around it.
     """
 
     tenant_id: str
@@ -280,7 +281,7 @@ class Unembedded(Struct, frozen=True):
 
 
 class MessageVector(Struct, frozen=True):
-    """What a model of the server made of a message: see TextVector."""
+    """A model's output for a message: see TextVector."""
 
     message: Unembedded
     values: bytes
@@ -291,13 +292,14 @@ class Lane(Enum):
     """Which of the messages that wait for a vector are taken."""
 
     WANTED = "wanted"
-    """Those of scopes whose searches wait for them now."""
+    """Messages of scopes for which a search waits now."""
     ALL = "all"
-    """All: new ones before those that were left behind by an earlier process, an import or another model."""
+    """All messages. New ones come before those that an earlier process, an import or a change of the model left behind.
+    """
 
 
 class Portion(Struct, frozen=True):
-    """The largest group that is taken at once: no message is added once the group has so many characters of text."""
+    """The largest group that is taken at once. No message is added once the group has this many characters of text."""
 
     messages: int
     characters: int
@@ -308,23 +310,23 @@ class Portion(Struct, frozen=True):
 
 
 class EmbeddingQueue(Protocol):
-    """Where indexers find their work and leave it. Messages that came with the caller's embedding never wait."""
+    """Where indexers take messages and put vectors. Messages that came with the caller's embedding never wait."""
 
     def next_unembedded(self, lane: Lane, portion: Portion, timeout: float) -> list[Unembedded]:
         """Take the next messages that wait for a vector.
 
-        Waits up to `timeout` seconds for the first. What is taken is not given again by this process.
+        Waits up to `timeout` seconds for the first one. Messages that were taken are not given again by this process.
         """
 
     def put_embeddings(self, vectors: Sequence[MessageVector]) -> None:
-        """Record vectors, durably; ignored where the message has changed or gone. Raises StoreFull, StoreFailed."""
+        """Record vectors durably; ignored if the message has changed or is deleted. Raises StoreFull, StoreFailed."""
 
 
 class EmbeddingQueues(Protocol):
     """The queue of each model that embeds messages."""
 
     def of(self, model: ServedModel) -> EmbeddingQueue:
-        """The queue of a model. KeyError where it embeds no tenant's messages."""
+        """The queue of a model. Raises KeyError if it embeds no tenant's messages."""
 
     def dimension(self, model: ServedModel) -> int:
-        """The dimension of the vectors that a model has made so far; 0 where there are none."""
+        """The dimension of the vectors that a model has made so far; 0 if there are none."""

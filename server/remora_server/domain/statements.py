@@ -1,6 +1,6 @@
-"""What a speaker says to hold, clause by clause: without code, quotations, questions, hypotheses and reported speech.
+"""The statements of a speaker, clause by clause: without code, quotations, questions, hypotheses and reported speech.
 
-Nothing here knows what a fact is. In doubt a sentence is left out. All patterns that see the whole text take linear
+This module does not know facts. In doubt a sentence is left out. All patterns that see the whole text take linear
 time; the others see one sentence of at most `LONGEST` characters.
 """
 
@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from msgspec import Struct
 
 LONGEST = 500
-"""Characters of a sentence. What is longer is no plain statement, or not a sentence at all."""
+"""The longest sentence, in characters. Longer ones are no plain statements, or no sentences at all."""
 SHORTEST = 4
 """Characters of the shortest statements, such as "I ski"."""
 HIDDEN = "\ufffc"
@@ -44,7 +44,7 @@ def statements(text: str) -> Iterator[Statement]:
         quoting = open_colon
 
 
-# What is no speech of the speaker's own.
+# Text that is not the speaker's own speech.
 
 _FENCE = re.compile(r" {0,3}(?:(```)[^`\n]*|(~~~)[^\n]*)\n?\Z")
 _ASIDE = re.compile(r" {4}|\t|\s{0,3}>|\s{0,3}\|")
@@ -67,7 +67,7 @@ def _hide(text: str) -> str:
 
 
 def _hidden_lines(lines: list[str]) -> Iterator[str]:
-    """Lines, with nothing instead of those of code blocks, quoted lines and tables."""
+    """Lines. Those of code blocks, quotations and tables become empty."""
     fence = ""
     for line in lines:
         found = _FENCE.match(line)
@@ -119,7 +119,7 @@ def _paragraphs(text: str) -> Iterator[tuple[int, int]]:
 
 
 def _sentences(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
-    """Where sentences begin and end; a line is one, unless it plainly goes on."""
+    """Where sentences begin and end. A line break ends a sentence, unless it plainly continues."""
     for found in _ENDING.finditer(text, start, end):
         if _within_sentence(text, found):
             continue
@@ -150,7 +150,7 @@ def _trimmed(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
         yield start, end
 
 
-# What a sentence says only as a question, in another's name, or of another world.
+# Sentences that ask, report another's words, or speak of a hypothetical world.
 
 _ABOUT_ME = re.compile(
     r"\b(?:about (?:me|myself|us)|my (?:details|profile|background|info|situation|preferences))\b", re.IGNORECASE
@@ -220,7 +220,9 @@ def _hands_over(said: str) -> bool:
 
 
 def _stated(said: str) -> str:
-    """The part of a sentence that states; empty if none does. In capital letters only, names cannot be told."""
+    """The part of a sentence that states something, or an empty text. In a sentence of capital letters, names are not
+    found.
+    """
     if said.rstrip(")]*_").endswith("?") or "?!" in said[-3:]:
         asking = _ASKING.search(said)
         said = said[: asking.start()] if asking and _OWN.match(said) else ""
@@ -283,7 +285,7 @@ _ASIDE_FIRST = re.compile(
     r"(?:(?!I |we |my |our )[\w'-]+ ){1,5}(?=(?:I|we|my|our) )",
     re.IGNORECASE,
 )
-"""What may stand before a subject without a comma: "After the divorce I moved"."""
+"""Openings that may precede a subject without a comma: "After the divorce I moved"."""
 
 
 def _clauses(said: str) -> tuple[str, ...]:

@@ -9,7 +9,7 @@ from msgspec import Struct
 
 
 class Done(Struct, frozen=True):
-    """How often something was done since the start, and how many seconds it took in all."""
+    """How often something was done since the start, and the seconds that it took in all."""
 
     count: int = 0
     seconds: float = 0.0
@@ -26,7 +26,7 @@ class JournalStatus(Struct, frozen=True):
 
 
 class EngineStatus(Struct, frozen=True):
-    """What the engine holds in memory."""
+    """The engine's use of memory."""
 
     kernels: str
     conversations: int
@@ -40,8 +40,8 @@ class EngineStatus(Struct, frozen=True):
 
 
 class EmbeddingStatus(Struct, frozen=True):
-    """How many messages wait to be embedded by a model, how many it makes no vector of, and how many it embedded a
-    second, over the last seconds.
+    """How many messages wait to be embedded by a model, how many it refused, and how many it embedded per
+    second lately.
     """
 
     pending: int = 0
@@ -75,7 +75,7 @@ class StoreHealth(Protocol):
     """Reports the state of a store."""
 
     def failure(self) -> str:
-        """Why the store does not work as it should; empty where it does, or only room on the disk is missing."""
+        """Why the store does not work as it should; empty if it does, or if only the disk is full."""
 
     def background_failure(self) -> str:
         """Why background work is not done now; empty if it is. Requests are answered all the same."""
@@ -85,10 +85,10 @@ class StoreHealth(Protocol):
 
 
 class ModelStatus(Struct, frozen=True):
-    """A model that embeds; an empty name where there is none.
+    """A model that embeds; an empty name if there is none.
 
-    `dimension` is 0 while it is not known. `provider` is where vectors are made; `failure` says why none are made now,
-    without contents of messages, and is empty where they are.
+    `dimension` is 0 while it is unknown. `provider` is where vectors are made. `failure` says why none are made now,
+    without contents of messages, and is empty if they are.
     """
 
     name: str = ""

@@ -31,16 +31,16 @@ class StepPosition(Struct, frozen=True, order=True, array_like=True):
 
 
 class StepCursor(Struct, frozen=True, array_like=True):
-    """Where the next page begins: behind a step. `left`: how many more the list may have; None: all there are."""
+    """Where the next page begins: after a step. `left`: how many more steps the list may have; None: all."""
 
     behind: StepPosition
     left: int | None = None
 
 
 class StepQuery(Struct, frozen=True):
-    """Which steps to list, by step_index, then by the order of saving. `last` keeps only the last so many.
+    """Which steps to list, by step_index, then by the order of saving. `last` keeps only that many of the last steps.
 
-    `skip` and `last` are of the first page; those that follow begin `after` a cursor, which knows what is left.
+    `skip` and `last` are for the first page. The next pages begin `after` a cursor, which knows how many are left.
     """
 
     conversation_id: str

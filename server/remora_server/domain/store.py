@@ -37,8 +37,8 @@ from remora_server.domain.working_memory import WorkingMemoryStore
 class Store(Struct, frozen=True):
     """An open store, as the server uses it.
 
-    `secret` is a key that only this store knows, 32 bytes: what is signed with it stays valid over restarts. `close`
-    makes what was accepted durable and lets the store go.
+    `secret` is a key of 32 bytes that only this store knows. Signatures with it stay valid over restarts. `close` makes
+    accepted writes durable and releases the store.
     """
 
     id: str

@@ -1,4 +1,4 @@
-"""Which messages of a history a summary replaces, and which stay as they were said."""
+"""Which messages of a history a summary replaces, and which stay."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from remora_server.domain.tool_pairs import whole_cuts
 
 
 class Amount(Struct, frozen=True):
-    """An amount of history: so many tokens, or so many messages. None: any."""
+    """An amount of history, in tokens and in messages. None: no bound."""
 
     tokens: int | None = None
     messages: int | None = None
@@ -29,9 +29,9 @@ class SummaryPlan(Struct, frozen=True):
 def plan_summary(history: History, trigger: Amount, keep: Amount) -> SummaryPlan | None:
     """What to summarise once a history exceeds `trigger`, so that the newest messages stay, at most `keep`.
 
-    A tool call stays with its results: where `keep` would part them, both are summarised. At least the last message
-    stays, with what it may not be parted from, whatever it costs. None where the trigger is not exceeded, or nothing
-    is left to summarise.
+    A tool call stays with its results: if `keep` would separate them, both are summarised. At least the last message
+    stays, together with its calls or results, whatever it costs. None if the trigger is not exceeded, or if nothing is
+    left to summarise.
     """
     counted, size = CountedHistory(history), len(history)
     tokens = counted.total(0, size) + REPLY_PRIMING
@@ -47,7 +47,7 @@ def plan_summary(history: History, trigger: Amount, keep: Amount) -> SummaryPlan
 
 
 def _exceeds(trigger: Amount, tokens: int, messages: int) -> bool:
-    """Whether a history is more than an amount in any of its measures."""
+    """Whether a history exceeds an amount in any of its measures."""
     return (trigger.tokens is not None and tokens > trigger.tokens) or (
         trigger.messages is not None and messages > trigger.messages
     )

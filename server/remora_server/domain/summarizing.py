@@ -1,7 +1,7 @@
-"""Summaries of what leaves a window: what to summarise next, and storing it once it is written.
+"""Summaries of messages that leave a window: what to summarise next, and storing the written summary.
 
-Between the two, anybody may write the text, as long as it takes: nothing is locked meanwhile, and the second fails
-where what the summary covers has changed.
+Between the two steps, anybody may write the text, however long it takes. No lock is held meanwhile. The second step
+fails if the messages that the summary covers have changed.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from remora_server.domain.windows import (
 
 PAGE = 1_000
 MOST_TOKENS = 16_000
-"""How many tokens of messages are summarised at once where nothing else is said."""
+"""The default for how many tokens of messages are summarised at once."""
 
 
 class Conversations(Protocol):
