@@ -10,7 +10,7 @@ ARENAS = 2
 
 def share_arenas() -> None:
     """Have threads share a few of glibc's arenas, before there are any: with one for each, what each has freed stays
-    there, 4 to 9 % of the resident memory. Does nothing where the C library is another.
+    there, 4 to 9 % of the resident memory. Does nothing if the C library is another.
     """
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
     if mallopt is not None:

@@ -30,7 +30,7 @@ def tls_files(settings: Settings) -> TlsFiles | None:
 
 
 class Credentials(Struct, frozen=True):
-    """What callers are told by, and what TCP ports show; None where it is not set. `sources`: what they came from."""
+    """What callers are told by, and what TCP ports show; None if it is not set. `sources`: what they came from."""
 
     tokens: Tokens | None
     certificates: CertificateTenants | None

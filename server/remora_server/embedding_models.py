@@ -51,7 +51,7 @@ class Models(Struct, frozen=True):
         return ServedModel()
 
     def embedders(self, dimension_of: Callable[[ServedModel], int], waiters: int) -> Embedders:
-        """The embedders; `dimension_of` is that of a model's stored vectors, 0 where there are none.
+        """The embedders; `dimension_of` is that of a model's stored vectors, 0 if there are none.
 
         At most `waiters` calls wait for an endpoint at a time.
         """
@@ -76,7 +76,7 @@ class Embedders(Struct, frozen=True):
         return {embedder.model: embedder for embedder in self.of_tenants.all() if embedder is not None}
 
     def dimension_of(self, model: str) -> int:
-        """The dimension of a model's vectors, by their name; 0 where it is none of these, or not known yet."""
+        """The dimension of a model's vectors, by their name; 0 if it is none of these, or not known yet."""
         return next((each.status().dimension for each in self.of_tenants.all() if each and each.model == model), 0)
 
     def close(self) -> None:

@@ -38,7 +38,7 @@ class LongLived:
         """`work` must tolerate a restart at any point."""
         self.name = name
         self.failure = ""
-        """Why nothing is done now; empty where it is."""
+        """Why nothing is done now; empty if it is."""
         self._work = work
         self._ending = threading.Event()
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)

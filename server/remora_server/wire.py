@@ -42,7 +42,7 @@ def elements(field_number: int, encoded: Iterable[bytes]) -> bytes:
 
 
 def split_elements(field_number: int, encoded: bytes) -> Iterator[bytes]:
-    """The reverse: each element in wire form. Raises ValueError where the bytes are anything else."""
+    """The reverse: each element in wire form. Raises ValueError if the bytes are anything else."""
     tag = _varint(field_number << 3 | _LENGTH_DELIMITED)
     at = 0
     while at < len(encoded):
@@ -110,7 +110,7 @@ def micros(time: Timestamp) -> int:
 
 
 def optional_micros(message: Message, name: str) -> int | None:
-    """The time in a field, None where it is not set."""
+    """The time in a field, None if it is not set."""
     return micros(getattr(message, name)) if message.HasField(name) else None
 
 

@@ -56,7 +56,7 @@ def fill(parser: argparse.ArgumentParser) -> None:
 
 
 def run(given: dict[str, Any]) -> None:
-    """Check everything and show it. Raises CommandFailed where something is wrong."""
+    """Check everything and show it. Raises CommandFailed if something is wrong."""
     as_json = given.pop("json")
     examination = Examination(load_settings(given).settings)
     examination.examine()
@@ -391,7 +391,7 @@ def _verdict(examination: Examination) -> str:
 
 
 def _plain(name: str, value: object) -> str:
-    """A fact for people; empty where there is nothing to say."""
+    """A fact for people; empty if there is nothing to say."""
     if value is None:
         return ""
     if isinstance(value, bool):

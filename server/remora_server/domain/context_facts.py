@@ -25,7 +25,7 @@ class FactFinder(Protocol):
 
 
 class FoundFact(Struct, frozen=True):
-    """A fact of a user as a message; `score` None where there was no query."""
+    """A fact of a user as a message; `score` None if there was no query."""
 
     message: ContextMessage
     score: float | None = None

@@ -106,7 +106,7 @@ class Beside(Struct, frozen=True):
         return filter(is_beyond, (self.reader.message(self.hit.conversation_id, each) for each in encoded))
 
     def unit_of(self, message: ContextMessage) -> Unit | None:
-        """The unit that holds the message that was found; None where the rest of it is not to be had."""
+        """The unit that holds the message that was found; None if the rest of it is not to be had."""
         if not message.uses_tools:
             return (message,)
         before = reversed(list(self.earlier(message.place, TOOL_REACH)))

@@ -29,7 +29,7 @@ SAME = 0.8
 """Sentences that share so much of their words say the same: the more central one stands for both."""
 
 Vectors: TypeAlias = Sequence[bytes]
-"""Little-endian f32 of unit length; empty where there is none."""
+"""Little-endian f32 of unit length; empty if there is none."""
 Count: TypeAlias = Callable[[Sequence[str]], list[int]]
 Embed: TypeAlias = Callable[[Sequence[str]], Vectors | None]
 

@@ -1,6 +1,6 @@
 """What a verb's object is, in the rest of a clause: the place after "lives in", the employer after "works at".
 
-Each function takes what follows a verb, with single spaces, and gives the objects that it begins with: none where it
+Each function takes what follows a verb, with single spaces, and gives the objects that it begins with: none if it
 names nothing that could be meant. In doubt it is none.
 """
 

@@ -81,7 +81,7 @@ class Plan(Struct, frozen=True):
 
     @property
     def lowest_changed(self) -> int | None:
-        """The lowest sequence of a message of the conversation's own user that is replaced or removed; 0 where all are
+        """The lowest sequence of a message of the conversation's own user that is replaced or removed; 0 if all are
         removed, None where none is. What the storage limit prunes was not to be removed by anybody.
         """
         own = self.head.user_id
@@ -100,7 +100,7 @@ class ConversationView(Protocol):
     def head(self) -> Head: ...
 
     def find(self, user_id: str, ids: Sequence[str]) -> list[tuple[int, int] | None]:
-        """The (sequence, create_time) of each of a user's messages, None where there is none."""
+        """The (sequence, create_time) of each of a user's messages, None if there is none."""
 
     def live(self, user_id: str | None) -> list[int]:
         """The sequences of a user's messages (None: of all users), ascending."""

@@ -173,7 +173,7 @@ class Summarizing:
         self._tokens = tokens
 
     def plan(self, read: Read, request: SummaryRequest) -> tuple[SummaryPlan | None, int]:
-        """What to summarise, None where there is nothing, and the revision that this shows. Raises
+        """What to summarise, None if there is nothing, and the revision that this shows. Raises
         ConversationNotFound.
         """
         view = self._windows.view(read, request.conversation_id, request.user_id)

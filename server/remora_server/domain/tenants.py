@@ -6,7 +6,7 @@ MAX_TENANT_BYTES = 512
 
 
 def complaint(tenant: str) -> str:
-    """What is wrong with a tenant's name; empty where nothing is."""
+    """What is wrong with a tenant's name; empty if nothing is."""
     if not tenant.isascii() or not tenant.isprintable():
         return "is not printable ASCII"
     if len(tenant) > MAX_TENANT_BYTES:

@@ -12,7 +12,7 @@ from remora_server.domain.tool_pairs import ToolUse
 
 
 class TokenEncoding(Struct, frozen=True):
-    """A way to count. `margin` is the relative error that is usual for English text, 0 where counts are exact."""
+    """A way to count. `margin` is the relative error that is usual for English text, 0 if counts are exact."""
 
     name: str
     exact: bool
@@ -66,4 +66,4 @@ class MessageCounter(TokenCounter, Protocol):
     """Also counts messages in wire form, much faster than from their values."""
 
     def encoded_messages(self, encoding: TokenEncoding, encoded: bytes) -> EncodedMessages:
-        """Messages that are field 1 of an encoded message, whose other fields are passed over."""
+        """Messages that are field 1 of an encoded message, whose other fields are skipped."""

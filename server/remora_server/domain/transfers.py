@@ -107,7 +107,7 @@ def plan_import(
 ) -> ImportPlan:
     """Put messages in their places. Nothing is pruned.
 
-    Raises InvalidField where they are not in order, RecordConflict where a message's id stands in another place.
+    Raises InvalidField if they are not in order, RecordConflict where a message's id stands in another place.
     """
     _require_order(messages)
     live = set(view.live(None)) if messages else set()
@@ -127,7 +127,7 @@ def _require_order(messages: Sequence[ImportedMessage]) -> None:
 
 
 def require_distinct(keyed: Iterable[tuple[str, object]]) -> None:
-    """Raise InvalidField where two records of a request, given as (field, key), have one key."""
+    """Raise InvalidField if two records of a request, given as (field, key), have one key."""
     seen: set[object] = set()
     for field, key in keyed:
         if key in seen:

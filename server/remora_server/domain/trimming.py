@@ -181,7 +181,7 @@ def _cut_end(counted: CountedHistory, options: TrimOptions, room: int, index: in
 def _cut(
     counted: CountedHistory, index: int, room: int, some: Callable[[Sequence[str], int], Sequence[str]]
 ) -> Cut | None:
-    """As many lines of a message as `room` allows for; None where that is none, or the message cannot be cut."""
+    """As many lines of a message as `room` allows for; None if that is none, or the message cannot be cut."""
     history = counted.history
     text = history.divisible_text(index)
     if not text:

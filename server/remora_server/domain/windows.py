@@ -108,7 +108,7 @@ def is_system(message: ContextMessage) -> bool:
 
 
 def first_to_stay(policy: ShortTermPolicy, messages: Sequence[ContextMessage], counts: Sequence[int]) -> int:
-    """The sequence of the first message that stays; 0 where all stay, as they do until there is a summary of them.
+    """The sequence of the first message that stays; 0 if all stay, as they do until there is a summary of them.
 
     `messages` are those of the window by sequence, without system messages, `counts` their tokens.
     """

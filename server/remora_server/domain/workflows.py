@@ -139,7 +139,7 @@ class TimelineEventStore(Protocol):
     """Keeps what happened in runs: see `domain.store`."""
 
     def add(self, write: Write, drafts: Sequence[PartDraft]) -> Outcome:
-        """Add what is not there. Raises TimelineEventExists where another event has the id."""
+        """Add what is not there. Raises TimelineEventExists if another event has the id."""
 
     def get(self, read: Read, name: PartName) -> tuple[bytes, int]:
         """An event in wire form, and the revision that this shows. Raises TimelineEventNotFound."""

@@ -34,7 +34,7 @@ WorkingMemoryOwner: TypeAlias = ConversationMemory | UserMemory
 
 
 class WorkingMemory(Struct, frozen=True):
-    """A content and when it was set; `content` is None where there is none."""
+    """A content and when it was set; `content` is None if there is none."""
 
     content: bytes | None
     update_time: int

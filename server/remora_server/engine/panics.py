@@ -52,5 +52,5 @@ def _log_next(timeout: float) -> bool:
 
 
 def _name_of(thread_id: int) -> str:
-    """The name of one of Python's threads; empty where it has ended."""
+    """The name of one of Python's threads; empty if it has ended."""
     return next((thread.name for thread in threading.enumerate() if thread.native_id == thread_id), "")

@@ -20,7 +20,7 @@ class Sink(Protocol):
     """Where a transport takes the messages of a subscription. Any thread may call it. It never waits."""
 
     def push(self, message: bytes) -> bool:
-        """Take a message; False where the stream has ended."""
+        """Take a message; False if the stream has ended."""
 
     def close(self, failure: Exception | None) -> None:
         """End the stream after the messages that were taken."""

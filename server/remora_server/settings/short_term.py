@@ -36,7 +36,7 @@ _OF_PROFILE = ("short_term_overflow", "short_term_max_tokens")
 
 
 def choose(values: Mapping[str, Any]) -> ShortTermPolicy | None:
-    """What the settings `short_term_*` come to; None where the profile is. Raises ChoiceError."""
+    """What the settings `short_term_*` come to; None if the profile is. Raises ChoiceError."""
     overflow, max_tokens = (values[name] for name in _OF_PROFILE)
     if values["short_term_profile"] == NONE:
         if given := [name for name in _OF_PROFILE if values[name] is not None]:

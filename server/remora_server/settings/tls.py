@@ -12,7 +12,7 @@ from remora_server.settings.embedding import ChoiceError
 
 
 class TlsSettings(Struct, frozen=True):
-    """What TCP ports show and ask for. `client_ca` and `client_tenants` are None where clients show no certificate, or
+    """What TCP ports show and ask for. `client_ca` and `client_tenants` are None if clients show no certificate, or
     where it does not say their tenant.
     """
 

@@ -217,7 +217,7 @@ def _filter_of_messages(request: conversations.ListMessagesRequest) -> None:
 
 
 def _require_size(given: Filter, name: str) -> None:
-    """Raise Violation where a filter is too deep, or has too many conditions."""
+    """Raise Violation if a filter is too deep, or has too many conditions."""
     for _ in _counted(given, name):
         pass
 

@@ -48,7 +48,7 @@ Answers: TypeAlias = "Callable[[bytes, Caller, float | None, str], object]"
 """Called by the Rust module: see `_native.Transport.start`. They raise nothing, because nobody would see it."""
 
 Pages: TypeAlias = "Callable[[str], tuple[int, str, bytes] | None]"
-"""Makes the page of a path: its status, content type and body; None where there is none."""
+"""Makes the page of a path: its status, content type and body; None if there is none."""
 
 BOUNDS = (*_native.Transport.bounds(), math.inf)
 """The bounds of the histogram of durations, in seconds."""

@@ -84,7 +84,7 @@ class Applier:
         return self._applied - before
 
     def _try_to_apply_all(self) -> bool:
-        """Apply what is published; False where something is lacking for it."""
+        """Apply what is published; False if something is lacking for it."""
         try:
             self._apply_all()
         except (duckdb.Error, OSError) as error:

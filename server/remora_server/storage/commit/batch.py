@@ -145,7 +145,7 @@ class Batch:
         self._execute(cursor, gone, key, *(_deletion(name, key) for name in names))
 
     def _execute(self, cursor: duckdb.DuckDBPyConnection, rows: str, columns: Columns, *statements: str) -> None:
-        """Execute statements that read rows as the table `fresh`; nothing where there are none."""
+        """Execute statements that read rows as the table `fresh`; nothing if there are none."""
         count, buffers = self._rows.table(rows)
         if columns is EMBEDDINGS:
             self.dimension = max(memoryview(buffers[_DIMENSION][2]).cast("i"), default=0)

@@ -84,7 +84,7 @@ class Commits:
         return Accepted(revision, outcome, repeated=status == "repeated")
 
     def _require_whole(self) -> None:
-        """Raise StoreFailed where a panic may have left half of a change in memory: nothing of it is shown."""
+        """Raise StoreFailed if a panic may have left half of a change in memory: nothing of it is shown."""
         if not self._core.is_whole():
             raise StoreFailed
 

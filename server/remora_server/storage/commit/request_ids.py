@@ -42,7 +42,7 @@ class RequestIds:
             "SELECT min(revision), bit_xor(hash(fingerprint)) FROM requests WHERE time >= ?", [self._since]
         )
         self._hashes = self._read_hashes()
-        """Of the requests that are to be loaded, in order; None where there is no memory for them."""
+        """Of the requests that are to be loaded, in order; None if there is no memory for them."""
         self._loaded = reach if first is None else first - 1
         """The revision up to which they are loaded."""
         self._stopping = threading.Event()
@@ -63,9 +63,9 @@ class RequestIds:
         return self._thread.failure
 
     def find(self, write: Write) -> FoundRequest | None:
-        """The first commit of a request, None where there is none.
+        """The first commit of a request, None if there is none.
 
-        Raises DeadlineExceeded where the database must be asked and there is no time for that.
+        Raises DeadlineExceeded if the database must be asked and there is no time for that.
         """
         hashes = self._hashes  # First: they go once all is loaded.
         is_loaded = self._core.has_loaded_requests()

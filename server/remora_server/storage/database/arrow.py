@@ -25,7 +25,7 @@ VECTOR = na.large_list(na.float32())
 NUMBER_BYTES = 8
 
 Buffers: TypeAlias = "tuple[bytes | None, bytes | None, bytes]"
-"""A column as Arrow lays it out: validity (None where nothing is missing), offsets (where its kind has any), values."""
+"""A column as Arrow lays it out: validity (None if nothing is missing), offsets (where its kind has any), values."""
 
 
 def table(columns: Sequence[tuple[str, ArrowType]], rows: int, buffers: Sequence[Buffers]) -> ArrowArray:

@@ -159,7 +159,7 @@ class DataDirectory:
 class NewDirectory:
     """A data directory that is made of something else, while it is entered. Nobody serves it before `finish`.
 
-    What failed, or was interrupted, leaves nothing that the next does not clear. Raises DirectoryError where the
+    What failed, or was interrupted, leaves nothing that the next does not clear. Raises DirectoryError if the
     directory is not empty.
     """
 
@@ -223,7 +223,7 @@ def _refuse_foreign(path: Path, complaint: str) -> None:
 
 
 def _locked(path: Path) -> int:
-    """The lock of a directory, which is made where it is not there. Raises DirectoryError where another holds it."""
+    """The lock of a directory, which is made where it is not there. Raises DirectoryError if another holds it."""
     try:
         path.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:

@@ -17,7 +17,7 @@ _NOTHING_ALLOCATED = ("failed to allocate data of size", "could not allocate blo
 
 
 def lack_of(error: BaseException) -> Lack | None:
-    """The refusal that names what is lacking; None where the failure is of another kind."""
+    """The refusal that names what is lacking; None if the failure is of another kind."""
     if is_lack_of_space(error):
         return StoreFull
     return MemoryExhausted if is_lack_of_memory(error) else None

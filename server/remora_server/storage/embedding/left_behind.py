@@ -67,7 +67,7 @@ class LeftBehind:
         return self._number(_REFUSED, self._of_tenants)
 
     def dimension(self) -> int:
-        """The dimension of the vectors that the model has made so far; 0 where there are none."""
+        """The dimension of the vectors that the model has made so far; 0 if there are none."""
         return self._number(_DIMENSION, self._of_model)
 
     def _number(self, sql: str, parameters: object) -> int:

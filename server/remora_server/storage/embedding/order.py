@@ -31,14 +31,14 @@ class EmbeddingOrder:
         return bool(self._new or self._left)
 
     def add(self, message: Unembedded) -> bool:
-        """Put in a new message; False where there is no room."""
+        """Put in a new message; False if there is no room."""
         if not self._makes_room(message):
             return False
         self._new.setdefault(part_of(message), deque()).append(message)
         return True
 
     def add_left(self, message: Unembedded) -> bool:
-        """Put in a message that was left behind; False where there is no room."""
+        """Put in a message that was left behind; False if there is no room."""
         if not self._makes_room(message):
             return False
         self._left.append(message)

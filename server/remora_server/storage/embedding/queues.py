@@ -90,7 +90,7 @@ class PendingEmbeddings:
         return EmbeddingStatus(self._count(), self._left_behind.refused(), rate)
 
     def dimension(self) -> int:
-        """The dimension of the vectors that the model has made so far; 0 where there are none."""
+        """The dimension of the vectors that the model has made so far; 0 if there are none."""
         return self._left_behind.dimension()
 
     def _count(self) -> int:
@@ -325,7 +325,7 @@ class EmbeddingQueues:
         return self._queues[model]
 
     def dimension(self, model: ServedModel) -> int:
-        """The dimension of the vectors that a model has made so far; 0 where there are none."""
+        """The dimension of the vectors that a model has made so far; 0 if there are none."""
         return self.of(model).dimension()
 
     def of_tenant(self, tenant_id: str) -> PendingEmbeddings:

@@ -27,7 +27,7 @@ class Throughput:
         self._count += count
 
     def rate(self) -> float:
-        """How many a second, over the last ten seconds or since work began; 0 where there was none."""
+        """How many a second, over the last ten seconds or since work began; 0 if there was none."""
         seconds = min(self._forget() - self._since, WINDOW_SECONDS)
         return self._count / max(seconds, 1.0)
 

@@ -347,7 +347,7 @@ class ChannelValues:
         return applied(base, Difference(blob.data, _pieces(blob)))
 
     def _read_all(self, access: Access, place: Partition, wanted: Sequence[bytes]) -> list[Record]:
-        """All of some records, in their order. Raises StoreDamaged where one is missing."""
+        """All of some records, in their order. Raises StoreDamaged if one is missing."""
         records: list[Record] = []
         while len(records) < len(wanted):
             rest = wanted[len(records) :]
@@ -366,7 +366,7 @@ class ChannelValues:
         return self._records.stored(access, place, key)
 
     def _require_size(self, data: bytes, size: int) -> None:
-        """Raise StoreDamaged where a value has not as many bytes as its record says."""
+        """Raise StoreDamaged if a value has not as many bytes as its record says."""
         if len(data) != size:
             raise StoreDamaged
 

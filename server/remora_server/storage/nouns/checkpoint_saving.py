@@ -90,7 +90,7 @@ class Saving:
             self._values.stored(self._write, scope, list(planned.values()), revision)
 
     def _known(self, scope: Scope, checkpoint_id: str) -> dict[str, ChannelVersion]:
-        """The channels of a checkpoint by name; none where it is not there."""
+        """The channels of a checkpoint by name; none if it is not there."""
         found = self._checkpoints.get((scope, checkpoint_id)) if checkpoint_id else None
         if found is None and checkpoint_id:
             key = CHECKPOINTS.encode_key(checkpoint_id)
@@ -152,7 +152,7 @@ class Saving:
         return None if found is None else self._values.base(self._write, found)
 
     def _last_fork(self, scope: Scope, channel: ChannelVersion) -> int:
-        """Which of the values with a version was stored last; 0 where there is none."""
+        """Which of the values with a version was stored last; 0 if there is none."""
         version, planned = version_text(channel.version), self._blobs.get(scope, {})
         for fork in count():
             key = CHANNEL_BLOBS.encode_key(channel.channel, version, fork)
@@ -190,7 +190,7 @@ def blob_key(channel: ChannelVersion) -> bytes:
 
 
 def _planned_base(planned: PlannedValue) -> Base | None:
-    """A value of the same write as a base; None where its bytes are not at hand."""
+    """A value of the same write as a base; None if its bytes are not at hand."""
     blob, data = planned.blob, planned.data
     if data is None:
         return None

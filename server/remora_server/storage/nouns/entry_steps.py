@@ -55,7 +55,7 @@ class EntrySteps(RunParts):
             return self._commands.run(write, self._records.held(write, [held]), plan)
 
     def _require_entries(self, write: Write, steps: Sequence[EntryStep]) -> None:
-        """Raise HistoryEntryNotFound where an entry is not there."""
+        """Raise HistoryEntryNotFound if an entry is not there."""
         for entry_id in dict.fromkeys(step.entry_id for step in steps):
             if self._records.stored(write, place_of_entry(entry_id), RUN_KEY) is None:
                 raise HistoryEntryNotFound(entry_id)

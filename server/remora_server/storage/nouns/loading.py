@@ -129,7 +129,7 @@ class Loader:
         return Locked(self._locks.of(access, conversation_id), lambda: self.accepted(access, conversation_id))
 
     def accepted(self, access: Access, conversation_id: str) -> AcceptedConversation | None:
-        """The conversation as accepted, None where there is none. Call it under the conversation's lock."""
+        """The conversation as accepted, None if there is none. Call it under the conversation's lock."""
         row = self.while_resident(
             access, conversation_id, lambda: self._core.head(access.tenant_id, conversation_id, accepted=True)
         )
@@ -160,7 +160,7 @@ class Loader:
 
     def _load(self, access: Access, conversation_id: str) -> None:
         """Read it from DuckDB, again where it changed meanwhile; what is not applied for want of something, from the
-        journal. Raises StoreFailed where that is never applied.
+        journal. Raises StoreFailed if that is never applied.
         """
         require_time(access.deadline)
         while not self._read(access.tenant_id, conversation_id, with_journal=self._applier.stuck is not None):

@@ -97,7 +97,7 @@ class VectorCollections:
         return VectorCollection.FromString(found[0].body) if found else None
 
     def dimension(self, read: Read, collection_id: str) -> int:
-        """The dimension of a collection's vectors as readers see it; 0 where there is none."""
+        """The dimension of a collection's vectors as readers see it; 0 if there is none."""
         found, _ = self._records.get(read, place_of_collection(collection_id), _KEY)
         return 0 if found is None else _dimension_of(VectorCollection.FromString(found.body))
 
@@ -111,7 +111,7 @@ class VectorCollections:
     ) -> Iterator[Move]:
         """What changes of a collection as vectors come, under its lock. Each has where the request has it.
 
-        `given`: the collection as the same write puts it. Raises DimensionMismatch where not all of the vectors have
+        `given`: the collection as the same write puts it. Raises DimensionMismatch if not all of the vectors have
         the collection's dimension.
         """
         found = given or self.accepted(write, collection_id)

@@ -155,7 +155,7 @@ class Windows:
     def behind_imported(
         self, write: Write, conversation_id: str, uid: int, summary: ConversationSummary, now: int
     ) -> list[Put]:
-        """The window behind a summary that is imported, under the conversation's lock; none where there is one."""
+        """The window behind a summary that is imported, under the conversation's lock; none if there is one."""
         if uid and self._records.stored(write, _place(uid), _ONLY) is not None:
             return []
         window = Window(summary.covers_through_sequence + 1, summary.system_sequence)

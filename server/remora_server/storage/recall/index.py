@@ -178,14 +178,14 @@ class LoadedScope:
         )
 
     def _goes_on(self, revision: int, until: float) -> bool:
-        """Wait for a later revision; False where the time is up, or none will come."""
+        """Wait for a later revision; False if the time is up, or none will come."""
         try:
             return self._core.wait(revision + 1, remaining(until))
         except _native.JournalFailed:
             return False
 
     def _require_dimension(self, vector: QueryVector | None, revision: int) -> None:
-        """Raise InvalidField where the scope has vectors of a caller's model, but none of the vector's dimension."""
+        """Raise InvalidField if the scope has vectors of a caller's model, but none of the vector's dimension."""
         if vector is None or vector.model == self._model:
             return
         scope = self._scope

@@ -85,7 +85,7 @@ class RecallLoader:
                 self._fill(tenant_id, user_id, chunk, unapplied)
 
     def hold_user(self, read: Read, user_id: str) -> bool:
-        """Keep all messages of a user in memory until `release_user`; False where they are not there."""
+        """Keep all messages of a user in memory until `release_user`; False if they are not there."""
         return self._recall.hold_user(read.tenant_id, user_id)
 
     def release_user(self, read: Read, user_id: str) -> None:
@@ -128,7 +128,7 @@ class RecallLoader:
         return needed
 
     def users(self, read: Read) -> list[str]:
-        """The users of a tenant. Raises SearchTooLarge where it can be told that not all of them have room."""
+        """The users of a tenant. Raises SearchTooLarge if it can be told that not all of them have room."""
         tenant_id = read.tenant_id
         unapplied = self._settle(read, self._recall.revision())
         stored = self._stored.users(tenant_id)
@@ -180,7 +180,7 @@ class RecallLoader:
                 return None
 
     def _unapplied(self, tenant_id: str, applied: int, revision: int) -> Unapplied | None:
-        """What DuckDB lacks of a tenant, read once for all users; None where it has some of it by now."""
+        """What DuckDB lacks of a tenant, read once for all users; None if it has some of it by now."""
         key, last = (tenant_id, applied, revision), self._last_unapplied
         if last is None or last[0] != key:
             found = self._core.unapplied(tenant_id, applied)

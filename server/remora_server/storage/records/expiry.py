@@ -40,7 +40,7 @@ _SWEPT = f"""{_ORDER}, revision,
 
 
 class Swept(Struct, frozen=True):
-    """A record that may be removed, by what the database says. `conversation_id`: empty where it belongs to none."""
+    """A record that may be removed, by what the database says. `conversation_id`: empty if it belongs to none."""
 
     tenant_id: str
     place: Partition
@@ -84,7 +84,7 @@ class Expiry:
             logger.warning("refreshed records expire at the time from before", extra={"reason": type(error).__name__})
 
     def failure(self) -> str:
-        """Why nothing is swept and journaled now; empty where it is."""
+        """Why nothing is swept and journaled now; empty if it is."""
         return self._thread.failure
 
     def _run(self) -> None:

@@ -150,7 +150,7 @@ class RecordQueries:
         yield "(expire_time IS NULL OR expire_time > ?)", [self._clock()]
 
     def _found(self, read: Read, query: RecordsQuery, row: Row, body: bytes) -> FoundRecord | None:
-        """A record; None where its body was uploaded and has gone meanwhile, as the record then has."""
+        """A record; None if its body was uploaded and has gone meanwhile, as the record then has."""
         uid, partition, key, revision, ordinal, user_id, expire_time, upload_id, *columns = row
         place = Partition(query.kind, uid, partition)
         whole = self._reader.uploaded(read, place, upload_id) if upload_id else body
@@ -191,6 +191,6 @@ def _compared(kind: Kind, condition: Condition) -> tuple[str, list[object]]:
 
 
 def behind(prefix: bytes) -> bytes | None:
-    """What comes after everything that begins so; None where nothing does."""
+    """What comes after everything that begins so; None if nothing does."""
     kept = prefix.rstrip(b"\xff")
     return kept[:-1] + bytes([kept[-1] + 1]) if kept else None

@@ -79,7 +79,7 @@ class Uploads:
     def confirm(self, access: Access, place: Partition, uploaded: Uploaded, user_id: str) -> Iterator[changes.Change]:
         """Keep the parts for a user's record that names them, under the upload's lock.
 
-        Raises RecordNotFound where one is missing, named, or another user's: it would go with that user.
+        Raises RecordNotFound if one is missing, named, or another user's: it would go with that user.
         """
         parts = uploaded.place(place.kind, place.uid)
         kind = parts.kind
@@ -92,7 +92,7 @@ class Uploads:
 
 
 def _place(kind: Kind, uid: int, upload_id: str) -> Partition:
-    """Raises ValueError where the id is one by which the database does not find its parts: see `tables.py`."""
+    """Raises ValueError if the id is one by which the database does not find its parts: see `tables.py`."""
     if not upload_id or "/" in upload_id or "\0" in upload_id:
         raise ValueError(f"{upload_id!r} is no id of an upload")
     parts = parts_of(kind)

@@ -31,7 +31,7 @@ class Finding(Struct, frozen=True):
 
 
 class DatabaseReport(Struct, frozen=True):
-    """What the database holds. `rows` is by table; None where it could not be opened."""
+    """What the database holds. `rows` is by table; None if it could not be opened."""
 
     schema_version: int = 0
     applied_revision: int = 0
@@ -114,7 +114,7 @@ def _inspect_unless_served(report: StoreReport) -> None:
 
 @contextmanager
 def locked(directory: Path) -> Iterator[bool]:
-    """Keep processes from serving the directory; False where one does. Creates nothing."""
+    """Keep processes from serving the directory; False if one does. Creates nothing."""
     try:
         lock = os.open(directory / "LOCK", os.O_RDONLY | os.O_CLOEXEC)
     except FileNotFoundError:
@@ -131,7 +131,7 @@ def locked(directory: Path) -> Iterator[bool]:
 
 
 def require_readable(directory: Path) -> None:
-    """Raise PermissionError where a part of a store is not this user's to read, which must not be taken for damage."""
+    """Raise PermissionError if a part of a store is not this user's to read, which must not be taken for damage."""
     journal = directory / "journal"
     files = [directory / name for name in ("FORMAT", FILE_NAME, WAL_NAME)]
     if journal.is_dir():
@@ -176,7 +176,7 @@ def _inspect_format(report: StoreReport) -> None:
 
 
 def _inspect_database(report: StoreReport) -> str:
-    """Why nothing of the database can be used; empty where it is known at least what was applied to it."""
+    """Why nothing of the database can be used; empty if it is known at least what was applied to it."""
     file, wal = report.directory / FILE_NAME, report.directory / WAL_NAME
     if not file.exists():
         return "it is missing"
@@ -193,7 +193,7 @@ def _inspect_database(report: StoreReport) -> str:
 
 
 def _inspect_without_log(report: StoreReport, what: str, sizes: tuple[int, int]) -> bool:
-    """Look how far the database is by its file alone; False where that cannot be opened either."""
+    """Look how far the database is by its file alone; False if that cannot be opened either."""
     try:
         with linked_file(report.directory) as link, read_only(link) as connection:
             report.database = DatabaseReport(0, int(_fact(connection, "applied_revision") or 0), *sizes)

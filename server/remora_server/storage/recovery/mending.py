@@ -34,7 +34,7 @@ def advice(directory: Path) -> str:
 
 def require_database(directory: DataDirectory) -> None:
     """Look whether the database's file is there where it should be, and is whole where a read has met damage; what is
-    left of a lost one is set aside, and the journal makes it good. Raises DirectoryError where it cannot.
+    left of a lost one is set aside, and the journal makes it good. Raises DirectoryError if it cannot.
     """
     if (directory.path / FILE_NAME).exists():
         _mend_known_damage(directory)
@@ -59,7 +59,7 @@ def _mend_known_damage(directory: DataDirectory) -> None:
 def mend(directory: DataDirectory, error: BaseException) -> None:
     """Set aside what makes the database fail so, if the journal makes it good; the store can then be opened again.
 
-    Raises DirectoryError where that cannot be done.
+    Raises DirectoryError if that cannot be done.
     """
     _require_damage(directory, error)
     if (directory.path / WAL_NAME).exists() and _is_log_to_blame(directory):
@@ -72,7 +72,7 @@ def mend(directory: DataDirectory, error: BaseException) -> None:
 
 
 def rebuild(directory: DataDirectory, error: BaseException) -> None:
-    """Set the database aside as a whole, where `mend` was not enough. Raises DirectoryError where it cannot."""
+    """Set the database aside as a whole, where `mend` was not enough. Raises DirectoryError if it cannot."""
     _require_damage(directory, error)
     _rebuild(directory, f"the database cannot be read: {one_line(error)}")
 
@@ -151,7 +151,7 @@ def read_table(connection: duckdb.DuckDBPyConnection, table: str) -> int:
 
 
 def require_owner(directory: Path, owner: str | None, store_id: bytes) -> None:
-    """Raise DirectoryError where the database says that it belongs to another store."""
+    """Raise DirectoryError if the database says that it belongs to another store."""
     if owner not in (None, store_id.hex()):
         what = f"the database belongs to store {owner}, the directory to {store_id.hex()}"
         raise DirectoryError(f"{what}: {advice(directory)}")

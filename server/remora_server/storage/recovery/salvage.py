@@ -68,7 +68,7 @@ class RepairReport(Struct):
     """What was saved, and what was not.
 
     `lost_revisions`: writes, first and last, of which nothing was saved. `lost_after`: what was written after this
-    revision, if anything, is lost as well; None where it is known how far the journal came. `lost_rows`: of each table,
+    revision, if anything, is lost as well; None if it is known how far the journal came. `lost_rows`: of each table,
     how many could not be read; where the journal does not reach back to the first revision, some of them may have come
     back from it.
     """
@@ -192,13 +192,13 @@ class _Repair:
         return {}
 
     def _read_format(self) -> Format | None:
-        """What FORMAT says; None where it is missing or damaged."""
+        """What FORMAT says; None if it is missing or damaged."""
         with suppress(OSError, FormatDamaged):
             return read_format(self._source)
         return None
 
     def _require_known_versions(self) -> None:
-        """Raise RepairError where a newer version wrote the store: what this one does not know would be left out."""
+        """Raise RepairError if a newer version wrote the store: what this one does not know would be left out."""
         format_version = self._format.format_version if self._format else 0
         if format_version > FORMAT_VERSION or int(self._facts.get("schema_version", 0)) > SCHEMA_VERSION:
             raise RepairError(f"{self._source} was written by a newer version of Remora: upgrade Remora")
@@ -281,7 +281,7 @@ class _Repair:
         return found
 
     def _require_something(self, found: _native.JournalInspection | None, owner: bytes | None) -> bytes:
-        """The id of the store, of which there is a database or a journal. Raises RepairError where there is neither."""
+        """The id of the store, of which there is a database or a journal. Raises RepairError if there is neither."""
         records = sum(segment.records for segment in found.segments) if found else 0
         is_journal = found is not None and bool(found.segments) and (records > 0 or not found.refused)
         if owner is None or not (self._facts or is_journal):

@@ -96,7 +96,7 @@ class Field:
         return _COLUMN_TYPES[self.descriptor.cpp_type]
 
     def of(self, message: Message) -> Any:  # noqa: ANN401 - of the field's type
-        """The value in a message; None where the field has presence and is not set."""
+        """The value in a message; None if the field has presence and is not set."""
         found = self._parent(message) if self._above else message
         if self._has_presence and not found.HasField(self.name):
             return None
@@ -202,7 +202,7 @@ class Kind:
         self._require_sense()
 
     def _require_sense(self) -> None:
-        """Raise ValueError where the declaration contradicts itself."""
+        """Raise ValueError if the declaration contradicts itself."""
         if self.parent is not None and self.partition_types != self.parent.partition_types + self.parent.key_types:
             raise ValueError(f"the partition of {self.name} is not the partition and key of {self.parent.name}")
         if self.parent is not None and self.user is not None:
@@ -226,7 +226,7 @@ class Kind:
 
     @property
     def longest_body(self) -> int | None:
-        """How many bytes a body may have; None where there is no bound."""
+        """How many bytes a body may have; None if there is no bound."""
         return EXPORTED_BODY_BYTES if self.transfer else None
 
     @property

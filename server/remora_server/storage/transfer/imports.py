@@ -114,7 +114,7 @@ class Imports:
         return _Draft(record.field, kind, message)
 
     def _without_conversation(self, write: Write, drafts: Sequence[_Draft], now: int) -> Planned | None:
-        """Records of no conversation; None where all are there. Vectors join their collections, also a new one."""
+        """Records of no conversation; None if all are there. Vectors join their collections, also a new one."""
         puts = self._new_records(write, 0, drafts)
         joined = self._records.changes(write, self._joined(write, drafts, now)) if puts else []
         return Planned([*puts, *joined], Outcome(revision=0, imported_records=len(puts))) if puts else None
@@ -131,7 +131,7 @@ class Imports:
     def _into_conversation(
         self, write: Write, given: Import, drafts: Sequence[_Draft], found: AcceptedConversation | None, now: int
     ) -> Planned | None:
-        """Records of a conversation; None where all are there."""
+        """Records of a conversation; None if all are there."""
         view, created = _view(found, given)
         uid = view.head.uid
         planned = plan_import(view, given.conversation, given.messages)
