@@ -1,4 +1,4 @@
-"""`remora backup`: a snapshot of the whole store, which the server makes while it serves, checked after the download."""
+"""`remora backup`: a snapshot of the whole store, made by the server while it serves, checked after the download."""
 
 from __future__ import annotations
 

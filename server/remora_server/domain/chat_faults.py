@@ -1,4 +1,4 @@
-"""Faults for which a model's provider may refuse a history: calls without results, results without calls, repeated ids."""
+"""Faults for which a provider may refuse a history: calls without results, results without calls, repeated ids."""
 
 from __future__ import annotations
 

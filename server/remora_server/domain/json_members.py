@@ -38,7 +38,7 @@ def members(data: bytes) -> dict[str, object]:
 
 
 def require_json(data: bytes) -> None:
-    """Raise ValueError unless bytes are JSON in UTF-8 with finite doubles and valid Unicode, at most MOST_NESTED deep."""
+    """Raise ValueError unless bytes are JSON in UTF-8: finite doubles, valid Unicode, at most MOST_NESTED deep."""
     try:
         found = json.loads(data.decode(), parse_int=_finite, parse_float=_finite, parse_constant=_refuse)
     except RecursionError:

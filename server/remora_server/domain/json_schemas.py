@@ -1,4 +1,4 @@
-"""JSON Schemas of callers, and the check of values against them. They cannot refer to anything outside of themselves."""
+"""JSON Schemas of callers, and the check of values against them. They cannot refer to anything outside themselves."""
 
 from __future__ import annotations
 

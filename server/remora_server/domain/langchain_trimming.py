@@ -157,7 +157,7 @@ def _with_blocks(message: LangChainMessage, size: int, part: _Part, fits: Callab
 def _text_fits(
     message: LangChainMessage, total: float, max_tokens: int, counter: ApproximateCounter
 ) -> Callable[[str], bool]:
-    """Whether a text fits as the content of a message. trim_messages counts it separately, so that tools count again."""
+    """Whether a text fits as the content of a message. trim_messages counts it alone, so that tools count again."""
     base = math.ceil(total)
     return lambda text: base + math.ceil(counter.add(counter.none, message, text)) <= max_tokens
 

@@ -252,7 +252,7 @@ class OpenScope(Protocol):
     """A scope that is in memory."""
 
     def without_names(self, text: str) -> str:
-        """The text without the names of the scope's speakers, because the texts of messages are embedded without them."""
+        """The text without the names of the scope's speakers. The texts of messages are embedded without them, too."""
 
     def search(self, query: SearchQuery) -> SearchResult:
         """Search. `query.vector` is set where vectors are to be used."""

@@ -60,7 +60,7 @@ class CertificateTenants:
         self._tenants = other._tenants
 
     def tenant(self, names: Sequence[str]) -> str | None:
-        """The tenant of a certificate with these names; None if no name has a tenant, or two names have different ones."""
+        """The tenant of a certificate with these names; None if no name has a tenant, or two have different ones."""
         found = {self._tenants[name] for name in names if name in self._tenants}
         return found.pop() if len(found) == 1 else None
 

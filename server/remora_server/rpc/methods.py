@@ -76,7 +76,7 @@ class Method(Struct, frozen=True):
         return reply.SerializeToString(), getattr(reply, "revision", 0) if self.writes else 0
 
     def open(self, call: Call, encoded: bytes) -> Generator[bytes, None, None] | Subscription:
-        """The messages of a streaming RPC. An error that a generator raises is answered like one that a handler raises."""
+        """The messages of a streaming RPC. A generator's error is answered like one that a handler raises."""
         stream = self._ask(call, encoded)
         return stream if isinstance(stream, Subscription) else _encoded(stream)
 
