@@ -1,4 +1,4 @@
-//! Who may be answered: each call takes a place; where there is none it waits for one, or for its turn to be refused.
+//! Admission of calls: each takes a place. If none is free, it waits for one, or for its turn to be refused.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -31,19 +31,19 @@ impl Admission {
         }
     }
 
-    /// A place, where there is one that nobody waits for.
+    /// A place, if one is free and nobody waits for it.
     pub(super) fn place(&self) -> Option<Places> {
         let permit = Arc::clone(&self.places).try_acquire_owned();
         Some(Places(Some(permit.ok()?)))
     }
 
-    /// A place, waiting for it in the order of those who do.
+    /// A place. Waits for it in order of arrival.
     pub(super) async fn wait(&self) -> Places {
         // They are never closed.
         Places(Arc::clone(&self.places).acquire_owned().await.ok())
     }
 
-    /// So many places, or a turn to refuse as many calls, whichever comes first.
+    /// A number of places, or a turn to refuse as many calls, whichever comes first.
     pub(super) async fn places_or_turn(&self, count: u32) -> Result<Places, Turn<'_>> {
         let places = Arc::clone(&self.places).acquire_many_owned(count);
         tokio::select! {

@@ -1,9 +1,9 @@
-//! Makes `:authority` acceptable where a client names a Unix socket by its path.
+//! Makes `:authority` acceptable if a client names a Unix socket by its path.
 //!
-//! gRPC's clients in C++, Python, Java and Swift do that, escaped or not, and h2 resets such a call: no host has a `/` or a
-//! `%`. Nothing here asks for the authority, so that both are replaced by `-` as the bytes come in, before h2 decodes
-//! them. That changes no length, in a plain string or in a Huffman-coded one, where all three have six bits; the table of
-//! headers that client and server share stays the same but for those characters.
+//! gRPC's clients in C++, Python, Java and Swift do that, escaped or not. h2 resets such a call, because no host has a `/`
+//! or a `%`. The server does not use the authority, so that both characters are replaced by `-` in the received bytes,
+//! before h2 decodes them. Lengths stay the same, also in a Huffman-coded string, where all three characters have six bits.
+//! In the table of headers that client and server share, only these characters differ.
 
 use std::io;
 use std::pin::Pin;
@@ -17,12 +17,12 @@ const HEADERS: u8 = 1;
 const PADDED: u8 = 0x8;
 const PRIORITY: u8 = 0x20;
 const PRIORITY_BYTES: usize = 5;
-/// What h2 lets a peer send in a frame.
+/// The longest frame that h2 accepts.
 const MAX_FRAME_BYTES: usize = 16 << 10;
 
 /// The place of `:authority` in HPACK's static table (RFC 7541, appendix A).
 const AUTHORITY: usize = 1;
-/// The name where it is not said by its place, plain and Huffman-coded.
+/// The name as a string, plain and Huffman-coded, for headers that do not use its place in the table.
 const NAME: &[u8] = b":authority";
 const HUFFMAN_NAME: &[u8] = b"\xb8\x3b\x53\x39\xec\x32\x7d\x7f";
 /// Codes of six bits (RFC 7541, appendix B).
@@ -36,7 +36,7 @@ pub(super) struct Repaired<S> {
     frames: Frames,
     /// The beginning of a frame that is needed whole.
     held: Vec<u8>,
-    /// What was held, looked at and not yet given on.
+    /// Bytes that were held back and looked at, and are not yet passed on.
     ready: Vec<u8>,
 }
 
@@ -52,7 +52,7 @@ impl<S> Repaired<S> {
         }
     }
 
-    /// Looks at bytes that were received behind `before`, and takes back what must wait for more.
+    /// Looks at bytes that were received after `before`, and holds back those that must wait for more.
     fn look(&mut self, buffer: &mut ReadBuf<'_>, before: usize) {
         let received = &mut buffer.filled_mut()[before..];
         if self.held.is_empty() {
@@ -128,14 +128,14 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Repaired<S> {
     }
 }
 
-/// The frames of a connection, told apart.
+/// Separates the frames of a connection.
 struct Frames {
-    /// Bytes that still belong to what is of no interest.
+    /// The number of following bytes that are skipped.
     passing: usize,
 }
 
 impl Frames {
-    /// Repairs what is there of the connection's next bytes; how many of them need nothing behind them.
+    /// Repairs the connection's next bytes. Returns how many of them can be passed on without later ones.
     fn repair(&mut self, bytes: &mut [u8]) -> usize {
         let mut at = 0;
         loop {
@@ -159,7 +159,7 @@ impl Frames {
     }
 }
 
-/// Repairs the headers that a frame begins with. What is not well-formed is left to h2.
+/// Repairs the headers at the beginning of a frame. Malformed headers are left to h2.
 fn repair_headers(payload: &mut [u8], flags: u8) {
     let padding = usize::from(flags & PADDED != 0);
     let priority = PRIORITY_BYTES * usize::from(flags & PRIORITY != 0);
@@ -177,7 +177,7 @@ struct Fields<'a> {
 }
 
 impl Fields<'_> {
-    /// Passes over one field; `None` at the end.
+    /// Skips one field; `None` at the end.
     fn repair_next(&mut self) -> Option<()> {
         let first = *self.bytes.get(self.at)?;
         let (bits, is_literal) = match first {
@@ -244,7 +244,7 @@ fn repair_plain(value: &mut [u8]) {
     }
 }
 
-/// Walks the codes, whose first bits tell how long they are, up to one of more than eight bits: no path needs those.
+/// Walks the codes, which have their lengths in their first bits, up to a code of more than eight bits: no path needs one.
 fn repair_huffman(value: &mut [u8]) {
     let mut at = 0;
     while at + 5 <= value.len() * 8 {
@@ -264,7 +264,7 @@ fn repair_huffman(value: &mut [u8]) {
     }
 }
 
-/// The eight bits from there on; behind the end there are ones, as HPACK pads.
+/// The next eight bits. After the end there are ones, as HPACK pads.
 fn window(value: &[u8], at: usize) -> u32 {
     let byte = |index: usize| u32::from(value.get(index).copied().unwrap_or(0xff));
     (byte(at / 8) << 8 | byte(at / 8 + 1)) >> (8 - at % 8) & 0xff

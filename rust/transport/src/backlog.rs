@@ -1,4 +1,4 @@
-//! What a connection has not taken yet of its replies: counted until it is written, for the connection, its peer and all.
+//! Unread replies: bytes are counted until they are written, for the connection, for its peer and for all peers.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -9,14 +9,14 @@ use tokio::sync::{Notify, Semaphore, SemaphorePermit};
 
 use super::budget::{Full, Portion};
 
-/// Calls of a connection that are answered at a time: replies whose size is not known yet.
+/// How many calls of a connection are answered at a time, because the sizes of their replies are not known yet.
 const TURNS: usize = 16;
 
-/// The replies of a connection, or the messages of its streams, that it has not taken.
+/// The unread replies of a connection, or the unread messages of its streams.
 pub(super) struct Backlog {
     of_peer: Arc<Portion>,
     held: AtomicUsize,
-    /// Replies that are being made: their size is not known yet.
+    /// How many replies are being made. Their sizes are not known yet.
     making: AtomicUsize,
     bound: usize,
     taken: AtomicU64,
@@ -34,12 +34,12 @@ pub(super) enum Room {
     None(Full),
 }
 
-/// A message that is to be sent. It counts until its last bytes are written to the socket, or dropped: what h2 holds because
-/// the peer does not read is counted, too.
+/// A message to send. It counts until its last bytes are written to the socket, or dropped. So bytes that h2 holds because
+/// the peer does not read are counted, too.
 #[derive(Debug)]
 pub(super) struct Outgoing(pub(super) Bytes);
 
-/// The owner of a message's bytes, which h2 drops when it has written them.
+/// The owner of a message's bytes. h2 drops it when it has written them.
 struct Unread {
     message: Bytes,
     backlog: Arc<Backlog>,
@@ -96,12 +96,12 @@ impl Backlog {
         self.held.load(Ordering::Relaxed)
     }
 
-    /// A measure of the bytes that were taken so far.
+    /// A measure of the bytes that the connection has read so far.
     pub(super) fn taken(&self) -> u64 {
         self.taken.load(Ordering::Relaxed)
     }
 
-    /// Counts bytes that the connection takes.
+    /// Counts bytes that the connection reads.
     pub(super) fn take(&self, bytes: usize) {
         self.taken.fetch_add(bytes as u64, Ordering::Relaxed);
     }
@@ -111,8 +111,8 @@ impl Backlog {
         self.room_beside(self.making.load(Ordering::Relaxed))
     }
 
-    /// Whether another reply may be made beside so many others. For a connection that has taken everything one is made as
-    /// long as its peer may hold more at all: those that do not read only delay themselves.
+    /// Whether another reply may be made while `making` others are made. A connection that has read everything gets a reply
+    /// as long as its peer may hold more at all, so that connections that do not read delay only themselves.
     fn room_beside(&self, making: usize) -> Room {
         if let Err(full) = self.of_peer.require(1) {
             return Room::None(full);
@@ -134,7 +134,7 @@ impl Backlog {
     /// Waits until another reply may be made.
     pub(super) async fn until_room(&self) -> Result<(), Full> {
         loop {
-            // Before the look: what is taken behind it is not missed.
+            // Before the check, so that a change after it is not missed.
             let shrank = self.shrank.notified();
             match self.room() {
                 Room::Some => return Ok(()),
@@ -144,7 +144,7 @@ impl Backlog {
         }
     }
 
-    /// Waits until it is a call's turn and another reply may be made. The turn ends when that counts.
+    /// Waits until it is a call's turn and another reply may be made. The turn ends when that reply counts.
     pub(super) async fn turn(&self) -> Result<SemaphorePermit<'_>, Full> {
         // It is never closed.
         let turn = self.turns.acquire().await.map_err(|_| Full::OfAll)?;
@@ -152,7 +152,7 @@ impl Backlog {
         Ok(turn)
     }
 
-    /// Counts a message that is to be sent.
+    /// Counts a message to send.
     pub(super) fn hold(self: &Arc<Self>, message: Bytes) -> Outgoing {
         self.held.fetch_add(message.len(), Ordering::Relaxed);
         self.of_peer.add(message.len());

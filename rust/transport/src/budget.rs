@@ -1,4 +1,4 @@
-//! What peers make this process hold: counted, and refused beyond a bound.
+//! Resources that this process holds for peers: counted, and refused beyond a bound.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -21,15 +21,15 @@ impl Budget {
         self.held.load(Ordering::Relaxed)
     }
 
-    /// What nobody holds.
+    /// The part that no peer holds.
     pub(super) fn free(&self) -> usize {
         self.bound.saturating_sub(self.held())
     }
 }
 
-/// What one peer holds of a budget. It gets more while it holds no more than is free, so that whatever some peers hold,
-/// another one gets a part of the rest (Choudhury and Hahne, "Dynamic Queue Length Thresholds for Shared-Memory Packet
-/// Switches", 1998, with a factor of 1).
+/// A peer's part of a budget. The peer gets more while it holds no more than is free. So whatever some peers hold, another
+/// one gets a part of the rest (Choudhury and Hahne, "Dynamic Queue Length Thresholds for Shared-Memory Packet Switches",
+/// 1998, with a factor of 1).
 pub(super) struct Portion {
     all: Arc<Budget>,
     held: AtomicUsize,
@@ -56,7 +56,7 @@ impl Portion {
         self.held.load(Ordering::Relaxed)
     }
 
-    /// Whether so much more may be held.
+    /// Whether the peer may hold this much more.
     pub(super) fn require(&self, amount: usize) -> Result<(), Full> {
         match self.all.free() {
             free if amount > free => Err(Full::OfAll),
@@ -70,7 +70,7 @@ impl Portion {
         self.held() < self.all.free() / 8
     }
 
-    /// Counts more, beyond the bounds too.
+    /// Counts more, also beyond the bounds.
     pub(super) fn add(&self, amount: usize) {
         self.held.fetch_add(amount, Ordering::Relaxed);
         self.all.held.fetch_add(amount, Ordering::Relaxed);
@@ -83,7 +83,7 @@ impl Portion {
     }
 }
 
-/// What is held of a peer's portion, until this is dropped.
+/// An amount of a peer's portion, held until this is dropped.
 pub(super) struct Share {
     portion: Arc<Portion>,
     amount: usize,
@@ -98,7 +98,7 @@ impl Share {
         }
     }
 
-    /// One of something that is counted one by one.
+    /// One unit.
     pub(super) fn one(portion: &Arc<Portion>) -> Result<Self, Full> {
         let mut share = Self::of(portion);
         share.grow(1)?;
@@ -120,7 +120,7 @@ impl Share {
         self.amount -= amount;
     }
 
-    /// Holds the same of another portion.
+    /// Holds the same amount of another portion.
     pub(super) fn transfer(&mut self, portion: &Arc<Portion>) {
         portion.add(self.amount);
         self.portion.subtract(self.amount);

@@ -44,7 +44,7 @@ pub(super) struct Call<H: Handler> {
     _taken: Taken,
 }
 
-/// What a call counts among the open ones and, where a stream answers it, among those of its connection and of its peer.
+/// Counts a call as open and, if a stream answers it, among the streams of its connection and of its peer.
 type Taken = (Share, Option<(room::Place, Share)>);
 
 /// A call that waits to be answered or refused.
@@ -56,7 +56,7 @@ pub(super) struct Accepted<H: Handler> {
 }
 
 impl<H: Handler> Accepted<H> {
-    /// Has it answered in a task of its own, where there is still time.
+    /// Answers it in its own task, if there is still time.
     pub(super) fn answer(self, place: Places) {
         let Self {
             call,
@@ -71,13 +71,13 @@ impl<H: Handler> Accepted<H> {
         tokio::spawn(async move { call.serve(body, reply, &backlog, place).await });
     }
 
-    /// Says that there is no room for it.
+    /// Refuses it because there is no room.
     pub(super) fn refuse(self) {
         self.reply.fail(&self.call.shared.refusals.overloaded);
     }
 }
 
-/// Takes a call that can be answered. Another is refused at once, and one about health is seen to in a task of its own.
+/// Takes a call that can be answered. Others are refused at once. A health check gets its own task.
 pub(super) fn accept<H: Handler>(
     shared: &Arc<Shared<H>>,
     connected: &Connected,
@@ -87,7 +87,7 @@ pub(super) fn accept<H: Handler>(
     let line = connected.line();
     let (parts, body) = request.into_parts();
     if let Some(status) = head::not_grpc(&parts.method, &parts.headers) {
-        // Whom it concerns may be gone, here and below.
+        // The caller may be gone, here and below.
         let _ = refuse_http(respond, status);
         return None;
     }
@@ -224,8 +224,8 @@ impl<H: Handler> Call<H> {
         self.reply_to(outcome).await
     }
 
-    /// Asks for the answer to the call's only message. A call keeps its place where that is there already, and it is its
-    /// turn: else others would wait for it.
+    /// Asks for the answer to the only message of the call. The call keeps its place only if that message is complete and
+    /// it is the call's turn. Otherwise others would wait for it.
     pub(super) async fn ask_only<'a>(
         &self,
         messages: Messages,
@@ -248,7 +248,7 @@ impl<H: Handler> Call<H> {
         Ok((self.ask(message, share, place, backlog).await?, turn))
     }
 
-    /// What is read of a request, if it comes in time.
+    /// Reads a part of a request, if it comes in time.
     async fn arrived<T>(
         &self,
         read: impl Future<Output = Result<T, Interrupted>>,
@@ -314,7 +314,7 @@ impl<H: Handler> Call<H> {
         }
     }
 
-    /// Has a message answered. When it finds no room for a reply it leaves the queue, and comes back when there is some.
+    /// Has a message answered. If there is no room for a reply, the message leaves the queue and returns when there is.
     async fn ask(
         &self,
         mut message: Message,
@@ -367,7 +367,7 @@ impl<H: Handler> Call<H> {
         (&mut waiting.receiver).await.map_err(|_| self.lost())
     }
 
-    /// Waits until a reply may be seen.
+    /// Waits until the caller may see a reply.
     async fn reply_to(&self, outcome: Outcome) -> Result<Outgoing, End> {
         match outcome {
             Outcome::Reply { message, after } => {
@@ -380,7 +380,7 @@ impl<H: Handler> Call<H> {
         }
     }
 
-    /// What was asked came to nothing: whoever was to answer ends, or panicked.
+    /// There is no answer, because the pool ends, or because a thread panicked.
     pub(super) fn lost(&self) -> End {
         match *self.shared.stopping.borrow() {
             Some(_) => self.stopping(),
@@ -396,13 +396,13 @@ impl<H: Handler> Call<H> {
         End::Failed(self.shared.refusals.stopping.clone())
     }
 
-    /// Until when a stream is to be opened.
+    /// The deadline for opening a stream.
     pub(super) fn opening_deadline(&self) -> Instant {
         let usual = Instant::now() + self.shared.options.default_timeout;
         self.deadline.min(usual)
     }
 
-    /// What counts the replies to it that are not read.
+    /// The counter of its unread replies.
     fn backlog<'a>(&self, line: &'a Line) -> &'a Arc<Backlog> {
         match self.answering {
             Answering::Stream => &line.streams,
@@ -431,7 +431,7 @@ impl<H: Handler> Call<H> {
     }
 }
 
-/// Waits for an answer. Whoever leaves before takes the call out of the queue: it makes room for others at once.
+/// Waits for an answer. A caller that leaves before takes its call out of the queue, which makes room for others at once.
 struct Waiting<'a, H: Handler> {
     shared: &'a Shared<H>,
     receiver: oneshot::Receiver<Outcome>,
@@ -461,7 +461,7 @@ fn taken(line: &Line, answering: Answering) -> Result<Taken, Full> {
     Ok((Share::one(&peer.calls)?, of_streams))
 }
 
-/// What a future has come to without waiting.
+/// The result of a future that is ready now.
 async fn at_once<F: Future>(mut future: Pin<&mut F>) -> Poll<F::Output> {
     poll_fn(|context| Poll::Ready(future.as_mut().poll(context))).await
 }

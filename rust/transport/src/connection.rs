@@ -21,7 +21,7 @@ use super::shared::Shared;
 /// How many calls of a connection wait for places together.
 const GROUP: usize = 16;
 
-/// Serves a connection until it ends, which a stop makes it do when its calls are answered.
+/// Serves a connection until it ends. After a stop it ends when its calls are answered.
 pub(super) async fn serve<H: Handler, S>(shared: Arc<Shared<H>>, socket: S, connected: Connected)
 where
     S: AsyncRead + AsyncWrite + Unpin,
@@ -99,9 +99,9 @@ async fn answer<H: Handler, S>(
 /// The connection ended.
 struct Ended;
 
-/// Has a call answered once there is a place for it, or refused where it is this connection's turn before; a few that came
-/// with it share its lot, so that one write carries their replies. Meanwhile no other call is looked at: what is asked
-/// faster than it can be answered or refused waits unread.
+/// Has a call answered once there is a place for it, or refused if it is this connection's turn before. A few calls that
+/// came with it are treated with it, so that one write carries their replies. Meanwhile no other call is read: calls that
+/// come faster than they can be answered or refused wait unread.
 async fn admit<H: Handler, S>(
     shared: &Arc<Shared<H>>,
     connection: &mut Connection<S, Part>,

@@ -1,4 +1,4 @@
-//! The connections that are served: how many there may be, of one peer and of all, and which of them goes for another.
+//! The connections that are served: how many are allowed, of one peer and of all, and which one is closed for a new one.
 
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeSet, HashMap};
@@ -23,7 +23,7 @@ pub(super) struct Connections {
 struct State {
     arrivals: u64,
     served: HashMap<u64, Served>,
-    /// How many connections each peer has, and what it holds.
+    /// How many connections each peer has, and its portions.
     peers: HashMap<Origin, (usize, Arc<Peer>)>,
     /// Connections without a valid call, in the order of arrival.
     unproven: BTreeSet<u64>,
@@ -42,7 +42,7 @@ pub(super) struct Connected {
     number: u64,
     is_proven: AtomicBool,
     line: Arc<Line>,
-    /// Those in the certificate that the peer showed.
+    /// The names in the certificate that the peer showed.
     pub(super) names: Names,
 }
 
@@ -78,7 +78,7 @@ impl Connections {
         })
     }
 
-    /// Tells the oldest connection without a valid call to end; whether there was one.
+    /// Tells the oldest connection without a valid call to end. Returns whether there was one.
     pub(super) fn evict(&self) -> bool {
         self.state.lock().evict(|_| true)
     }
@@ -146,7 +146,7 @@ impl Connected {
         &self.line
     }
 
-    /// It has made a valid call, and is not closed for another.
+    /// Notes that it has made a valid call. It is not closed for a new connection any more.
     pub(super) fn prove(&self) {
         if !self.is_proven.swap(true, Ordering::Relaxed) {
             let mut state = self.connections.state.lock();
@@ -154,7 +154,7 @@ impl Connected {
         }
     }
 
-    /// Waits until another connection has taken its place, or it does not read and is in the way.
+    /// Waits until another connection has taken its place, or until it must end because it blocks its peer by not reading.
     pub(super) async fn until_evicted(&self) {
         self.line.leave.notified().await;
     }

@@ -1,4 +1,4 @@
-//! What the messages of a stream come from.
+//! The sources of the messages of streams.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ pub trait Source: Send {
     /// The next message: asked for when the reader has room for it.
     fn next(&mut self) -> Next;
 
-    /// Nobody asks any more, whatever came of the stream. Called once.
+    /// The stream has ended, in any way. Called once.
     fn close(&mut self);
 }
 
@@ -29,7 +29,7 @@ pub(super) trait Closer: Send + Sync {
     fn close(&self, source: Box<dyn Source>);
 }
 
-/// The messages of a stream, and the promise that their source is closed in the end.
+/// The messages of a stream. Their source is always closed at the end.
 pub struct Flow {
     source: Option<Box<dyn Source>>,
     subscription: Option<Arc<Subscription>>,

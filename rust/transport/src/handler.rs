@@ -1,4 +1,4 @@
-//! What the transport asks of those who answer calls.
+//! The interface of handlers, which answer calls.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -14,7 +14,7 @@ use super::status::Status;
 /// How calls of a method are answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Answering {
-    /// On the transport's thread where nothing must be waited for, else in a thread of the pool.
+    /// On the transport's thread if the answer needs no wait, or else in a thread of the pool.
     Quick,
     /// In a thread of the pool.
     Pool,
@@ -36,14 +36,14 @@ pub struct Question<'a, Caller> {
     /// The place of its method in the list of methods.
     pub method: usize,
     pub caller: &'a Caller,
-    /// The header `traceparent`, empty where there is none.
+    /// The header `traceparent`; empty if there is none.
     pub traceparent: &'a str,
     pub message: &'a [u8],
-    /// Until when the answer may take; `None`: it must not wait for anything.
+    /// The deadline of the answer. `None`: it must not wait for anything.
     pub deadline: Option<Instant>,
 }
 
-/// What became of a request.
+/// The result of a request.
 pub enum Answer {
     /// A message to be sent when the revision `after` is published.
     Reply {
@@ -51,33 +51,33 @@ pub enum Answer {
         after: u64,
     },
     Failure(Status),
-    /// It would have had to wait, and had no effect. Only where there was no deadline.
+    /// It would have had to wait, and had no effect. Only for requests without a deadline.
     WouldWait,
-    /// The messages of a stream. Only where calls are answered so.
+    /// The messages of a stream. Only for methods that are answered so.
     Stream(Flow),
 }
 
 /// Answers calls, on the transport's thread and on those of the pool.
 pub trait Handler: Send + Sync + 'static {
-    /// Who makes a call.
+    /// The caller of a call.
     type Caller: Send + Sync + 'static;
 
-    /// Tells a caller by its credentials. Short: it runs on the transport's thread.
+    /// Identifies a caller by its credentials. It must be brief, because it runs on the transport's thread.
     fn identify(&self, credentials: &Credentials<'_>) -> Result<Self::Caller, Status>;
 
     /// Answers a request.
     fn answer(&self, question: &Question<'_, Self::Caller>) -> Answer;
 
-    /// Runs work that answers several requests: what they all need is taken once.
+    /// Runs work that answers several requests, and takes what they all need once.
     fn together(&self, work: &mut dyn FnMut()) {
         work();
     }
 
-    /// Tells those who run the server of trouble that no caller learns of.
+    /// Logs a failure that no caller learns of.
     fn report(&self, trouble: &str);
 }
 
-/// Where revisions are published.
+/// The publication of revisions.
 pub trait Publication: Send + Sync + 'static {
     /// The newest published revision.
     fn published(&self) -> u64;
@@ -85,32 +85,32 @@ pub trait Publication: Send + Sync + 'static {
     /// Whether nothing will be published any more.
     fn has_ended(&self) -> bool;
 
-    /// Has `changed` called after each change of either, from any thread. It is called by one transport, once.
+    /// Has `changed` called after each change of either, from any thread. Only one transport calls this, once.
     fn follow(&self, changed: Arc<dyn Fn() + Send + Sync>);
 }
 
-/// What the transport answers by itself.
+/// The errors that the transport answers by itself.
 #[derive(Clone, Debug)]
 pub struct Refusals {
     /// There is no room for the call.
     pub overloaded: Status,
-    /// The peer has as much here as it may.
+    /// The peer has reached its bound.
     pub peer_overloaded: Status,
     /// The deadline passed before there was an answer.
     pub deadline_exceeded: Status,
-    /// The revision that the reply speaks of will not be published.
+    /// The revision of the reply will not be published.
     pub not_published: Status,
-    /// Something panicked, or went another way that nobody foresaw.
+    /// A panic, or another unexpected failure.
     pub internal: Status,
     /// The server stops.
     pub stopping: Status,
-    /// The reader of a stream has let more wait than may.
+    /// The reader of a stream has let too many messages wait.
     pub slow_reader: Status,
-    /// The request breaks gRPC's protocol; what is answered says how.
+    /// The request breaks gRPC's protocol. The answer says how.
     pub malformed: Status,
     /// A message of the request is too long.
     pub too_large: Status,
-    /// The request is compressed in a way that is not known here.
+    /// The request's compression is unknown.
     pub unknown_compression: Status,
     pub unknown_method: Status,
 }

@@ -6,10 +6,10 @@ use http::{HeaderMap, Method, StatusCode, header};
 
 use super::message::{Encoding, Unreadable};
 
-/// No deadline is farther away: clocks and timers can take it.
+/// The longest deadline, which clocks and timers can represent.
 pub(super) const LONGEST: Duration = Duration::from_secs(365 * 86_400);
 
-/// Why a request is no call of gRPC, as HTTP says it.
+/// Why a request is not a gRPC call, as a status of HTTP.
 pub(super) fn not_grpc(method: &Method, headers: &HeaderMap) -> Option<StatusCode> {
     if method != Method::POST {
         return Some(StatusCode::METHOD_NOT_ALLOWED);
@@ -22,7 +22,7 @@ pub(super) fn not_grpc(method: &Method, headers: &HeaderMap) -> Option<StatusCod
     }
 }
 
-/// The time that the caller gives the call; `None` where it sets no deadline.
+/// The timeout that the caller sets; `None` if it sets no deadline.
 pub(super) fn timeout(headers: &HeaderMap) -> Result<Option<Duration>, Unreadable> {
     let Some(value) = headers.get("grpc-timeout") else {
         return Ok(None);
@@ -52,7 +52,7 @@ fn parse_timeout(text: &str) -> Option<Duration> {
     Some(duration.min(LONGEST))
 }
 
-/// How the request's messages may be compressed; `None` where that is not known here.
+/// How the request's messages may be compressed; `None` if that is unknown.
 pub(super) fn encoding(headers: &HeaderMap) -> Option<Encoding> {
     let Some(value) = headers.get("grpc-encoding") else {
         return Some(Encoding::Identity);

@@ -1,4 +1,4 @@
-//! The standard health service (grpc.health.v1): what is said of each service, told at once to whoever watches.
+//! The standard health service (grpc.health.v1): the state of each service, which watchers are told at once.
 
 use std::collections::HashMap;
 use std::future::poll_fn;
@@ -48,11 +48,11 @@ struct ListResponse {
     statuses: HashMap<String, CheckResponse>,
 }
 
-/// What is said of each service.
+/// The state of each service.
 pub struct Health {
     states: Mutex<HashMap<String, watch::Sender<i32>>>,
     stopped: watch::Sender<bool>,
-    /// Counts the bytes of requests without a bound: a health check is answered whatever else is held.
+    /// Counts the bytes of requests without a bound, because health checks are always answered.
     requests: Arc<Portion>,
 }
 
@@ -67,7 +67,7 @@ impl Default for Health {
 }
 
 impl Health {
-    /// Says whether a service serves.
+    /// Sets whether a service serves.
     pub fn set(&self, service: &str, serving: bool) {
         let status = if serving { SERVING } else { NOT_SERVING };
         let mut states = self.states.lock();
@@ -77,7 +77,7 @@ impl Health {
         }
     }
 
-    /// Lets watchers go, once they know the last state.
+    /// Ends the calls of watchers, once they know the last state.
     pub(super) fn stop(&self) {
         self.stopped.send_replace(true);
     }
@@ -147,7 +147,7 @@ impl Health {
         reply.fail(&Status::new(Code::UNAVAILABLE, "the server is stopping"));
     }
 
-    /// A service's state, followed; of one that is not known a state that stays.
+    /// The changing state of a service. That of an unknown service never changes.
     fn state(&self, service: &str) -> watch::Receiver<i32> {
         match self.states.lock().get(service) {
             Some(state) => state.subscribe(),

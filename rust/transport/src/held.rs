@@ -1,4 +1,4 @@
-//! Replies that are held until the revision that they speak of is published.
+//! Replies that are held until their revision is published.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use tokio::time::timeout;
 
 use super::handler::Publication;
 
-/// How often those who wait are looked at if nobody tells.
+/// How often waiting replies are checked without a notification.
 const LOOK: Duration = Duration::from_secs(1);
 
 /// The revision will not be published.
@@ -21,11 +21,11 @@ pub(super) struct NotPublished;
 /// The revision waited for, and the order of arrival.
 type Ticket = (u64, u64);
 
-/// Who waits for which revision. Changes of what is published wake one task, once for all that it completes.
+/// Who waits for which revision. A publication wakes one task, once for all the replies that it completes.
 pub(super) struct Held {
     publication: Arc<dyn Publication>,
     waiting: Mutex<Waiting>,
-    /// Whether a change is of interest.
+    /// Whether anybody waits for a change.
     anyone: AtomicBool,
     changed: Notify,
 }
@@ -50,8 +50,8 @@ impl Held {
         held
     }
 
-    /// Called after each change. The fence stands between what was published and the look at who waits, its counterpart
-    /// in `until` between the reverse: one of the two sees the other.
+    /// Called after each change. The fence orders the publication before the check for waiters. Its counterpart in `until`
+    /// orders the two the other way round, so that one of the two sees the other.
     fn publication_changed(&self) {
         fence(Ordering::SeqCst);
         if self.anyone.load(Ordering::Relaxed) {
@@ -93,13 +93,13 @@ impl Held {
         }
     }
 
-    /// Wakes for good those whose revision was published, and all where nothing will be. It looks now and then whatever it
-    /// is told: whoever tells it may have panicked.
+    /// Runs for good, and wakes waiters when their revision is published, or all when nothing more will be. It also checks
+    /// at intervals, because the thread that notifies it may have panicked.
     pub(super) async fn run(&self) {
         loop {
             failpoints::hit(Point::HeldTask);
             for sender in self.completed() {
-                // Whose call has ended waits no more.
+                // A waiter of a call that has ended is gone.
                 let _ = sender.send(());
             }
             let _ = timeout(LOOK, self.changed.notified()).await;

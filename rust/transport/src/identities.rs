@@ -1,4 +1,4 @@
-//! Who calls: remembered by a keyed digest of the credentials, so that each is told once.
+//! Callers: remembered by a keyed digest of their credentials, so that each is identified once.
 
 use std::sync::Arc;
 
@@ -14,8 +14,8 @@ use super::status::Status;
 /// How many callers are remembered.
 const REMEMBERED: usize = 4096;
 
-/// The callers that were told. What is looked up is a digest that nobody outside can compute: how long that takes says
-/// nothing of the credentials of others.
+/// The identified callers. They are looked up by a digest that nobody outside can compute, so that the time of a lookup
+/// says nothing of the credentials of others.
 pub(super) struct Identities<H: Handler> {
     digests: Fingerprints,
     known: Mutex<Known<H::Caller>>,
@@ -38,7 +38,7 @@ impl<H: Handler> Identities<H> {
         }
     }
 
-    /// The caller of a call, remembered or told by the handler; `internal` where that panics.
+    /// The caller of a call, remembered or identified by the handler; `internal` if that panics.
     pub(super) fn caller(
         &self,
         credentials: &Credentials<'_>,
@@ -66,14 +66,14 @@ impl<H: Handler> Identities<H> {
         if known.callers.len() >= REMEMBERED {
             known.callers.clear();
         }
-        // One that was told by what has changed meanwhile is told anew by its next call.
+        // If the files changed meanwhile, the caller is identified again at its next call.
         if known.forgotten == forgotten {
             known.callers.insert(digest, Arc::clone(&caller));
         }
         Ok(caller)
     }
 
-    /// Has every caller told anew.
+    /// Has every caller identified again.
     pub(super) fn forget(&self) {
         let mut known = self.known.lock();
         known.forgotten += 1;

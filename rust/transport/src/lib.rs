@@ -1,10 +1,10 @@
 //! gRPC over HTTP/2: listens, reads requests, has them answered by a `Handler`, and sends the replies.
 //!
-//! One thread runs everything here. It answers *quick* calls itself, one after the other, with no time to wait; what would
-//! wait, and every other call, goes to a pool of threads. A reply that speaks of a revision is held until that revision is
-//! published, with no thread waiting for it. Calls beyond the room for them are refused before anything else is done.
+//! One thread runs everything here. It answers *quick* calls itself, one after the other, without waiting. Quick calls that
+//! would have to wait, and all other calls, go to a pool of threads. A reply with a revision is held until that revision is
+//! published, without a thread that waits for it. Calls for which there is no room are refused first of all.
 //!
-//! Nothing here knows what a call means. What a peer can make this process hold is bounded by `Options`.
+//! This crate does not know what a call means. `Options` bounds what a peer can make this process hold.
 
 mod admission;
 mod authority;

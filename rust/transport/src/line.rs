@@ -1,4 +1,4 @@
-//! What a connection holds, and whether its other end takes it.
+//! What a connection holds, and whether its peer reads it.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -15,7 +15,7 @@ use super::room::Room;
 pub(super) struct Line {
     pub(super) peer: Arc<Peer>,
     pub(super) replies: Arc<Backlog>,
-    /// Of streams, whose reader may pause as it likes.
+    /// Unread messages of streams. Their readers may pause as long as they like.
     pub(super) streams: Arc<Backlog>,
     /// Its calls that are answered by streams.
     pub(super) flows: Arc<Room>,
@@ -44,13 +44,13 @@ impl Line {
         self.replies.taken() + self.streams.taken()
     }
 
-    /// Whether calls of its peer are refused, also because of what it has not taken.
+    /// Whether calls of its peer are refused, and its own unread replies are a cause.
     fn is_in_the_way(&self) -> bool {
         self.held() > 0 && self.peer.replies.require(1).is_err()
     }
 }
 
-/// How far a connection had come at a time, and how far it has to come from there.
+/// How much a connection had read at a time, and how much it must read from there.
 pub(super) struct Mark {
     made: Instant,
     goal: u64,
@@ -65,7 +65,7 @@ impl Mark {
         }
     }
 
-    /// Whether the connection is in the way, and has not come that far in time. Makes a new mark where it is not, or has.
+    /// Whether the connection blocks its peer and has not read enough in time. Otherwise this makes a new mark.
     pub(super) fn is_missed(&mut self, line: &Line, patience: Duration) -> bool {
         if !line.is_in_the_way() || line.taken() >= self.goal {
             *self = Self::new(line, patience);
@@ -81,7 +81,7 @@ mod tests {
 
     const PATIENCE: Duration = Duration::from_secs(60);
 
-    /// A connection of a peer that holds as much as it may, since long ago.
+    /// A connection of a peer that has long been at its bound.
     fn stalled() -> (Line, Mark, impl Sized) {
         let options = Options {
             reply_bytes: 1 << 20,

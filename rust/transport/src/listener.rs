@@ -27,7 +27,7 @@ use super::shared::Shared;
 const BACKLOG: i32 = 1024;
 /// The pause after a failure that more than one connection meets, such as too many open files.
 const PAUSE: Duration = Duration::from_millis(100);
-/// How long nobody is accepted while all file descriptors are taken and nobody waits.
+/// The pause before the next accept while all file descriptors are taken and no connection waits.
 const LOOK: Duration = Duration::from_millis(10);
 
 /// A socket that listens; nobody is accepted yet.
@@ -109,9 +109,9 @@ impl OpenListener {
                     admit(shared, socket);
                 }
                 Err(error) if concerns_one(&error) => {}
-                // Also said where nobody waits, because the last file descriptor has just been taken.
+                // This also happens if nobody waits, because the last file descriptor has just been taken.
                 Err(error) if has_no_file(&error) && !self.is_awaited() => sleep(LOOK).await,
-                // Without a free file descriptor nobody gets in while others say nothing.
+                // Without a free file descriptor, silent connections would keep all others out.
                 Err(error) if has_no_file(&error) && shared.connections.evict() => {
                     yield_now().await;
                 }
@@ -150,7 +150,7 @@ impl OpenListener {
     }
 }
 
-/// Serves a connection in a task of its own, or closes it where there are too many.
+/// Serves a connection in its own task, or closes it if there are too many.
 fn admit<H: Handler>(shared: &Arc<Shared<H>>, socket: Socket) {
     let Some(connected) = shared.connections.take(socket.origin()) else {
         return;
@@ -175,7 +175,7 @@ fn has_no_file(error: &io::Error) -> bool {
     matches!(error, Some(Errno::MFILE | Errno::NFILE))
 }
 
-/// Whether the next connection is none the worse for it.
+/// Whether a failure concerns only one connection, so that the next one can be accepted at once.
 fn concerns_one(error: &io::Error) -> bool {
     matches!(
         error.kind(),

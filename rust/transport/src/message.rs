@@ -1,4 +1,4 @@
-//! The messages of a request: a flag, a length and so many bytes each, read within bounds.
+//! The messages of a request: each is a flag, a length and that many bytes, read within bounds.
 
 use std::future::poll_fn;
 use std::io::Read;
@@ -12,7 +12,7 @@ use super::budget::{Full, Share};
 /// The flag and the length in front of each message.
 pub(super) const PREFIX_BYTES: usize = 5;
 
-/// How the messages of a call that say so are compressed.
+/// How the compressed messages of a call are compressed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Encoding {
     Identity,
@@ -20,7 +20,7 @@ pub(super) enum Encoding {
     Deflate,
 }
 
-/// What a server may be sent.
+/// The compressions that the server accepts.
 pub(super) const ACCEPTED: &str = "identity,gzip,deflate";
 
 impl Encoding {
@@ -50,7 +50,7 @@ impl Message {
         }
     }
 
-    /// The bytes that it stands for, at most `limit`. What would be more is not unpacked.
+    /// The decompressed bytes, at most `limit`. A longer message is not decompressed any further.
     pub(super) fn unpacked(self, encoding: Encoding, limit: usize) -> Result<Bytes, Unreadable> {
         if !self.is_compressed {
             return Ok(self.bytes);

@@ -1,4 +1,4 @@
-//! What became of calls: how many of each method ended with which code, and how long they took.
+//! Counts calls: how many of each method ended with which code, and how long they took.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -117,7 +117,7 @@ impl Meters {
         }
     }
 
-    /// Those of all methods that were called.
+    /// The counts of all methods that were called.
     pub(super) fn calls(&self) -> Vec<Calls> {
         let all = self.0.iter().map(Meter::calls);
         all.filter(|calls| calls.open > 0 || calls.ended.iter().any(|count| *count > 0))
@@ -134,7 +134,7 @@ pub(super) struct Metered {
 }
 
 impl Metered {
-    /// Says how it ends; the caller went away if nothing is said.
+    /// Sets how it ends. Without this, the caller went away.
     pub(super) fn ends(&mut self, code: Code) {
         self.code = code;
     }

@@ -1,4 +1,4 @@
-//! What the transport takes on, and what a peer can make it hold.
+//! The bounds of the transport, and of what a peer can make it hold.
 
 use std::time::Duration;
 
@@ -7,16 +7,17 @@ use std::time::Duration;
 pub struct Options {
     /// The longest request message, after decompression.
     pub receive_limit_bytes: usize,
-    /// What a call without a deadline gets.
+    /// The timeout of a call without a deadline.
     pub default_timeout: Duration,
-    /// How long a request may take to come, whatever the deadline of its call: it takes room from others of its peer.
+    /// How long a request may take to arrive, whatever the deadline of its call, because it takes room from its peer.
     pub request_timeout: Duration,
     /// Calls that may be under way in threads or wait for one.
     pub room: usize,
-    /// The time from one refusal for want of room to the next, of all connections together: refusing takes time from
+    /// The least time between two refusals for lack of room, of all connections together, because refusing takes time from
     /// answering.
     pub refusal_interval: Duration,
-    /// Connections at a time. For more, the oldest that has made no valid call is closed; if there is none, they are.
+    /// Connections at a time. For a further one, the oldest that has made no valid call is closed; without such a one, the
+    /// new connection is closed.
     pub connections: usize,
     /// Connections of one peer at a time: of an address, or of a process over a Unix socket.
     pub peer_connections: usize,
@@ -31,7 +32,7 @@ pub struct Options {
     pub connection_reply_bytes: usize,
     /// Calls of one connection at a time.
     pub streams: u32,
-    /// Calls that are answered by streams: of one connection, whose other calls they must leave room for, and of all.
+    /// Calls that are answered by streams: of one connection, which must have room for other calls, and of all.
     pub connection_flows: usize,
     pub flows: usize,
     /// Calls that watch the health of a service.
@@ -41,12 +42,12 @@ pub struct Options {
     pub pending_resets: usize,
     /// How long a connection may take to say that it speaks HTTP/2.
     pub handshake_timeout: Duration,
-    /// How often a peer is asked whether it is there, and how long it may take to say so.
+    /// How often a peer is pinged, and how long it may take to answer.
     pub keepalive: Duration,
     pub keepalive_timeout: Duration,
-    /// How long a peer may leave a reply where it is.
+    /// How long a peer may read nothing of a reply.
     pub stall_timeout: Duration,
-    /// How long a connection may leave everything where it is while its peer's calls are refused for unread replies.
+    /// How long a connection may read nothing while its peer's calls are refused because of unread replies.
     pub full_stall_timeout: Duration,
 }
 
@@ -80,7 +81,7 @@ impl Default for Options {
 
 /// The longest list of a request's headers.
 pub(super) const HEADER_LIST_BYTES: u32 = 16 << 10;
-/// What a peer may send of one request, and of all of a connection, before it was read.
+/// How many bytes a peer may send of one request, and of all requests of a connection, before they are read.
 pub(super) const STREAM_WINDOW_BYTES: u32 = 256 << 10;
 pub(super) const CONNECTION_WINDOW_BYTES: u32 = 1 << 20;
 /// Requests up to this size are answered on the transport's own thread.

@@ -7,11 +7,11 @@ use parking_lot::Mutex;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::sleep_until;
 
-/// So many refusals may come at once after a time without any.
+/// How many refusals may come at once after a time without any.
 const BURST: u32 = 64;
 
 /// Hands out turns to refuse calls, one after the other, at a bounded rate (the generic cell rate algorithm, ITU-T I.371).
-/// Who asks in a hurry waits, and has fewer calls under way: HTTP/2 bounds the streams of a connection.
+/// A connection that calls fast waits, and has fewer calls under way, because HTTP/2 bounds its streams.
 pub(super) struct Pace {
     turns: Arc<Semaphore>,
     interval: Duration,
@@ -19,7 +19,7 @@ pub(super) struct Pace {
     due: Mutex<Instant>,
 }
 
-/// The turn of whoever may refuse calls now. The next comes when it has ended.
+/// The turn to refuse calls. The next turn comes when this one has ended.
 pub(super) struct Turn<'a> {
     pace: &'a Pace,
     permit: Option<OwnedSemaphorePermit>,
@@ -34,7 +34,7 @@ impl Pace {
         }
     }
 
-    /// Waits for a turn, in the order of those who do.
+    /// Waits for a turn, in order of arrival.
     pub(super) async fn turn(&self) -> Turn<'_> {
         // It is never closed.
         let permit = Arc::clone(&self.turns).acquire_owned().await.ok();
@@ -51,7 +51,7 @@ impl Pace {
 }
 
 impl Turn<'_> {
-    /// Ends the turn after so many refusals.
+    /// Ends the turn after a number of refusals.
     pub(super) fn end(self, refused: u32) {
         let now = Instant::now();
         let next = self.pace.spend(refused, now);

@@ -1,4 +1,4 @@
-//! Pages over HTTP/1.1, and who makes them.
+//! Pages over HTTP/1.1, and the interface of their makers.
 
 use bytes::Bytes;
 
@@ -13,6 +13,6 @@ pub struct Page {
 
 /// Makes pages, in threads of their own.
 pub trait Pages: Send + Sync + 'static {
-    /// The page of a path, which begins with a slash and has no query; `None` where there is none.
+    /// The page of a path, which begins with a slash and has no query; `None` if there is none.
     fn page(&self, path: &str) -> Option<Page>;
 }

@@ -19,15 +19,15 @@ use super::shared::Shared;
 /// The longest head of a request.
 const HEAD_BYTES: usize = 8 << 10;
 const HEADERS: usize = 64;
-/// What every HTTP/2 connection begins with, as far as it takes to tell it from HTTP/1.1.
+/// The beginning of every HTTP/2 connection, long enough to distinguish it from HTTP/1.1.
 const PREFACE: &[u8] = b"PRI";
-/// How long a peer that has sent a part of that is waited for at a time.
+/// How long to wait each time for a peer that has sent only a part of that.
 const LOOK: Duration = Duration::from_millis(10);
 /// How long a peer has for reading a page, and for closing the connection after it.
 const READING: Duration = Duration::from_secs(10);
 const FAREWELL: Duration = Duration::from_secs(1);
 
-/// Serves a connection in whichever of the two protocols it begins with.
+/// Serves a connection in the protocol with which it begins.
 pub(super) async fn serve_either<H: Handler>(
     shared: Arc<Shared<H>>,
     pages: Arc<dyn Pages>,
@@ -39,7 +39,7 @@ pub(super) async fn serve_either<H: Handler>(
         Ok(Ok(true)) => connection::serve(shared, socket, connected).await,
         Ok(Ok(false)) => {
             tokio::select! {
-                // Whoever is gone needs no page.
+                // A peer that is gone needs no page.
                 _ = serve_page(pages, socket, patience) => {}
                 () = connected.until_evicted() => {}
             }
@@ -85,7 +85,7 @@ async fn serve_page(
     };
     let sent = timeout(READING, send(&mut socket, &page, with_body)).await;
     sent.map_err(io::Error::from)??;
-    // Until the peer has closed: to close first, with something unread, could take the page from it.
+    // Until the peer has closed. If this side closed first, with bytes unread, the peer might lose the page.
     let mut rest = [0; 1024];
     let drained = async {
         while socket.read(&mut rest).await? > 0 {}
@@ -94,7 +94,7 @@ async fn serve_page(
     timeout(FAREWELL, drained).await.unwrap_or(Ok(()))
 }
 
-/// What is asked for.
+/// The request for a page.
 #[derive(Debug, PartialEq, Eq)]
 enum Asked {
     Get(String),

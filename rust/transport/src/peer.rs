@@ -1,4 +1,4 @@
-//! Who connects: where it comes from, and what it holds here by all of its connections together.
+//! Peers: where connections come from, and what a peer holds with all of its connections together.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use super::options::Options;
 pub(super) enum Origin {
     /// An address; of IPv6 the network (/64), within which a host chooses addresses freely.
     Network(IpAddr),
-    /// A process of this machine: its user, and its id as this process sees it, else 0.
+    /// A process of this machine: its user, and its id as this process sees it, or 0.
     Process(u32, i32),
 }
 
@@ -27,7 +27,7 @@ impl Origin {
     }
 }
 
-/// What all peers together may hold.
+/// The bounds of what all peers together hold.
 pub(super) struct Budgets {
     /// Bytes of replies that were not taken.
     pub(super) replies: Arc<Budget>,

@@ -1,4 +1,4 @@
-//! Calls on their way to an answer, and the queue of those that threads answer.
+//! Calls that wait for an answer, and the queue of those that threads answer.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use super::handler::{Answer, Handler, Question, Refusals};
 use super::message::{Encoding, Message};
 use super::status::Status;
 
-/// A request that waits for its answer. It takes a place and its bytes until it has one.
+/// A request that waits for its answer. It holds a place and its bytes until then.
 pub(super) struct Job<H: Handler> {
     pub(super) method: usize,
     pub(super) caller: Arc<H::Caller>,
@@ -26,7 +26,7 @@ pub(super) struct Job<H: Handler> {
     pub(super) encoding: Encoding,
     pub(super) deadline: Instant,
     pub(super) reply: oneshot::Sender<Outcome>,
-    /// Where the reply counts.
+    /// The backlog in which the reply counts.
     pub(super) backlog: Arc<Backlog>,
     pub(super) place: Places,
     pub(super) share: Share,
@@ -42,12 +42,12 @@ pub(super) enum Outcome {
     Stream(Flow),
     /// A panic, or an answer that its method does not give.
     Broken,
-    /// There was no room for a reply: the request and what it counts.
+    /// There was no room for a reply. The request with its counters.
     NoRoom(Message, Share),
 }
 
 impl<H: Handler> Job<H> {
-    /// Answers it where nothing must be waited for; gives it back otherwise. What nobody waits for any more is dropped.
+    /// Answers it if that needs no wait, and gives it back otherwise. A request for which nobody waits is dropped.
     pub(super) fn run_at_once(self, handler: &H) -> Option<Self> {
         let (job, making) = self.with_room()?;
         let answered = caught(|| {
@@ -63,7 +63,7 @@ impl<H: Handler> Job<H> {
         }
     }
 
-    /// Answers it; its message, unpacked, has at most `limit` bytes. What nobody waits for any more is dropped.
+    /// Answers it. Its decompressed message has at most `limit` bytes. A request for which nobody waits is dropped.
     fn run(self, handler: &H, limit: usize, refusals: &Refusals, closer: &Arc<dyn Closer>) {
         let Some((mut job, making)) = self.with_room() else {
             return;
@@ -85,8 +85,8 @@ impl<H: Handler> Job<H> {
         job.finish(answered, making);
     }
 
-    /// The job, if somebody waits for it and there is room for a reply. It looks again when its turn has come: what waited
-    /// before it may have taken the room.
+    /// The job, if somebody waits for it and there is room for a reply. It checks again when its turn has come, because
+    /// jobs before it may have taken the room.
     fn with_room(self) -> Option<(Self, Making)> {
         if self.reply.is_closed() {
             return None;
@@ -114,7 +114,7 @@ impl<H: Handler> Job<H> {
         }
     }
 
-    /// The place is free again, and the reply counts, before the caller learns of the answer.
+    /// Frees the place and counts the reply before the caller learns of the answer.
     fn finish(self, answered: Result<Answer, Panicked>, making: Making) {
         let outcome = match answered {
             Ok(Answer::Reply { message, after }) => Outcome::Reply {
@@ -136,12 +136,12 @@ impl<H: Handler> Job<H> {
 pub(super) struct Pull {
     pub(super) flow: Flow,
     pub(super) reply: oneshot::Sender<(Flow, Pulled)>,
-    /// Where the message counts.
+    /// The backlog in which the message counts.
     pub(super) backlog: Arc<Backlog>,
     pub(super) place: Places,
 }
 
-/// What a stream was given.
+/// The answer to a stream that asked for a message.
 pub(super) enum Pulled {
     Message(Outgoing),
     End,
@@ -185,11 +185,11 @@ fn pulled(flow: &mut Flow, making: Making, internal: &Status) -> Pulled {
     }
 }
 
-/// What a thread of the pool does.
+/// The work of a thread of the pool.
 enum Work<H: Handler> {
     Call(Job<H>),
     Pull(Pull),
-    /// Nobody asks a source any more.
+    /// A source is closed.
     Close(Box<dyn Source>),
 }
 
@@ -232,7 +232,7 @@ impl<H: Handler> Pool<H> {
         })
     }
 
-    /// Queues a call; whoever queues has seen to room for it. A closed pool drops it.
+    /// Queues a call. The caller has made sure that there is room. A closed pool drops it.
     pub(super) fn push(&self, job: Job<H>) {
         self.enter(Work::Call(job));
     }
@@ -254,7 +254,7 @@ impl<H: Handler> Pool<H> {
         self.ready.notify_one();
     }
 
-    /// Does what is queued in the calling thread until the pool is closed.
+    /// Does the queued work in the calling thread until the pool is closed.
     pub(super) fn work(self: &Arc<Self>, handler: &H, limit: usize, refusals: &Refusals) {
         let closer: Arc<dyn Closer> = Arc::clone(self) as _;
         keep_thread(|| {
@@ -283,12 +283,12 @@ impl<H: Handler> Pool<H> {
         }
     }
 
-    /// Drops what nobody waits for any more.
+    /// Drops jobs for which nobody waits any more.
     pub(super) fn sweep(&self) {
         self.keep(Work::is_awaited);
     }
 
-    /// Takes nothing more; what waits is dropped.
+    /// Takes no more work, and drops the waiting jobs.
     pub(super) fn close(&self) {
         self.state.lock().is_closed = true;
         self.keep(|work| matches!(work, Work::Close(_)));

@@ -10,8 +10,8 @@ use tokio::task::yield_now;
 use super::handler::Handler;
 use super::pool::{Job, Pool};
 
-/// How many calls are answered before the network is looked at again: where many wait, a share of them, so that what is
-/// refused meanwhile does not keep this thread from answering.
+/// How many calls are answered before the network is polled again. If many wait, it is a share of them, so that refusals
+/// do not keep this thread from answering.
 const TOGETHER: usize = 8;
 const MOST_TOGETHER: usize = 64;
 
@@ -29,13 +29,13 @@ impl<H: Handler> Quick<H> {
         }
     }
 
-    /// Queues a call; whoever queues has seen to room for it.
+    /// Queues a call. The caller has made sure that there is room.
     pub(super) fn push(&self, job: Job<H>) {
         self.jobs.lock().push_back(job);
         self.ready.notify_one();
     }
 
-    /// Answers calls for good, those first that wait already; those that would wait themselves go to the pool.
+    /// Answers calls for good, in their order. Calls that would have to wait go to the pool.
     pub(super) async fn run(&self, handler: &H, pool: &Pool<H>) {
         loop {
             while let waiting @ 1.. = self.waiting() {

@@ -1,4 +1,4 @@
-//! How replies are sent, without holding more for a peer that does not read than it may.
+//! Sends replies, and holds no more than allowed for a peer that does not read.
 
 use std::future::poll_fn;
 use std::sync::Arc;
@@ -20,15 +20,14 @@ use super::status::{Code, Status, ok_trailers};
 const GRPC: HeaderValue = HeaderValue::from_static("application/grpc");
 pub(super) const ACCEPT_ENCODING: HeaderName = HeaderName::from_static("grpc-accept-encoding");
 
-/// Replies up to this size are handed over whole.
+/// Replies up to this size are given to h2 whole.
 const SMALL_BYTES: usize = 1 << 10;
-/// What a larger one is handed over in.
+/// The size of the pieces of a larger reply.
 const PART_BYTES: usize = 64 << 10;
-/// What a peer that takes a reply takes in a second.
+/// The least number of bytes of a reply that a peer must read in a second.
 pub(super) const SLOWEST_BYTES: usize = 16 << 10;
 
-/// What h2 is handed: what stands in front of a message, once, and bytes of it. To put both together would
-/// copy the message.
+/// What h2 gets: the prefix of a message, once, and bytes of the message. Joining both would copy the message.
 pub(super) type Part = Chain<Bytes, Bytes>;
 
 /// The flag and the length of a message.
@@ -89,7 +88,7 @@ impl Reply {
         reset.map(drop)
     }
 
-    /// Sends a message. A peer that leaves it where it is loses the call.
+    /// Sends a message. A peer that does not read it loses the call.
     pub(super) async fn message(&mut self, message: Outgoing) -> Result<(), Gone> {
         let backlog = Arc::clone(&self.backlog);
         let stream = self.begin()?;
@@ -108,7 +107,7 @@ impl Reply {
         }
     }
 
-    /// Sends a message of a stream, whose reader takes it when it likes: nothing of it is handed over before.
+    /// Sends a message of a stream. Its reader may take its time, and h2 gets nothing of the message before.
     pub(super) async fn at_leisure(&mut self, message: Outgoing) -> Result<(), Gone> {
         let backlog = Arc::clone(&self.backlog);
         let Outgoing(message) = message;
@@ -131,7 +130,7 @@ impl Reply {
         }
     }
 
-    /// Ends the call well.
+    /// Ends the call with OK.
     pub(super) fn end(mut self) {
         if let Ok(stream) = self.begin()
             // A peer that is gone needs no trailers.
@@ -155,11 +154,11 @@ impl Reply {
 /// Why a message was not sent.
 enum Unsent {
     Gone,
-    /// The peer has taken too little of it for too long.
+    /// The peer has read too little of it for too long.
     Late,
 }
 
-/// Sends a message as the peer takes it: at some speed, where it was begun at a time.
+/// Sends a message at the speed at which the peer reads it. With `begun`, when it began, the speed has a lower bound.
 async fn send_in_parts(
     stream: &mut SendStream<Part>,
     mut message: Bytes,
@@ -192,7 +191,7 @@ async fn send_in_parts(
     Ok(())
 }
 
-/// How much the peer takes now, once it takes something.
+/// Waits until the peer accepts bytes, and returns how many.
 async fn capacity(stream: &mut SendStream<Part>, wanted: usize) -> Result<usize, Gone> {
     stream.reserve_capacity(wanted);
     while stream.capacity() == 0 {
@@ -210,7 +209,7 @@ fn head() -> Response<()> {
     response
 }
 
-/// Answers with nothing but a status.
+/// Answers with only a status.
 pub(super) fn refuse(mut respond: SendResponse<Part>, status: &Status) -> Result<(), h2::Error> {
     let mut response = head();
     status.write(response.headers_mut());
@@ -229,7 +228,7 @@ pub(super) fn refuse_encoding(
     respond.send_response(response, true).map(drop)
 }
 
-/// Answers what is no call.
+/// Answers a request that is not a call.
 pub(super) fn refuse_http(
     mut respond: SendResponse<Part>,
     status: StatusCode,

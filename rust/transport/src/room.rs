@@ -1,4 +1,4 @@
-//! How many there may be of something at a time.
+//! A bound on how many of something exist at a time.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -17,7 +17,7 @@ impl Room {
         })
     }
 
-    /// A place, where there is one.
+    /// A place, if one is free.
     pub(super) fn take(self: &Arc<Self>) -> Option<Place> {
         let room = Arc::clone(self);
         if room.taken.fetch_add(1, Ordering::Relaxed) >= room.capacity {

@@ -161,15 +161,17 @@ impl<H: Handler> Transport<H> {
         }
     }
 
-    /// Waits until the calls under way have ended, at most so long; connections without any only for a moment.
+    /// Waits until the calls under way have ended and what answers them is sent, at most so long. Connections without
+    /// calls get FAREWELL from the end of the last call.
     async fn drain(&self, grace: Duration) {
         let (began, shared) = (Instant::now(), &self.shared);
+        let mut idle: Option<Instant> = None;
         while shared.connections.taken() > 0 {
-            let patience = match shared.budgets.calls.held() {
-                0 => grace.min(FAREWELL),
-                _ => grace,
+            idle = match shared.budgets.calls.held() {
+                0 => idle.or_else(|| Some(Instant::now())),
+                _ => None,
             };
-            if began.elapsed() >= patience {
+            if began.elapsed() >= grace || idle.is_some_and(|since| since.elapsed() >= FAREWELL) {
                 return;
             }
             sleep(LOOK).await;

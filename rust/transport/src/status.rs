@@ -35,7 +35,7 @@ struct Text {
     message: String,
 }
 
-/// How a call ended. `details` is an encoded `google.rpc.Status`; empty where there is none.
+/// How a call ended. `details` is an encoded `google.rpc.Status`; empty if there is none.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Status {
     pub code: Code,

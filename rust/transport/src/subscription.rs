@@ -70,7 +70,7 @@ impl Subscription {
         }
     }
 
-    /// Puts a message behind the others; false where the stream has ended, also by this one, for which there is no room:
+    /// Puts a message behind the others; false if the stream has ended, also by this one, for which there is no room:
     /// what waits is dropped then, and the reader learns of it.
     pub fn push(&self, message: Bytes) -> bool {
         let mut state = self.state.lock();

@@ -2,29 +2,44 @@
 
 use std::io::ErrorKind;
 
+use super::super::shared::FAREWELL;
 use super::refusals::gated;
 use super::*;
 
 #[test]
 fn a_call_under_way_is_answered_before_the_end() {
+    answered_when_stopped_for(Duration::from_millis(20));
+}
+
+#[test]
+fn a_call_that_ends_long_after_the_stop_is_answered_too() {
+    answered_when_stopped_for(FAREWELL + Duration::from_millis(20));
+}
+
+/// Ends calls so long after the stop.
+fn answered_when_stopped_for(time: Duration) {
     let running = Running::new(Options::default());
     let (runtime, client) = running.client();
-    let code = runtime.block_on(async {
-        let call = tokio::spawn(gated(client.requests.clone()));
+    let codes = runtime.block_on(async {
+        let calls = [0; 2].map(|_| tokio::spawn(gated(client.requests.clone())));
         let stage = Arc::clone(&running.stage);
         tokio::task::spawn_blocking(move || {
-            eventually(|| stage.tried.load(Ordering::SeqCst) == 2);
+            eventually(|| stage.tried.load(Ordering::SeqCst) == 4);
         })
         .await
         .unwrap();
         running.transport.stop(PATIENCE);
-        tokio::time::sleep(Duration::from_millis(20)).await;
+        tokio::time::sleep(time).await;
         assert!(running.ended.try_recv().is_err());
         running.stage.open();
-        call.await.unwrap()
+        let mut codes = Vec::new();
+        for call in calls {
+            codes.push(call.await.unwrap());
+        }
+        codes
     });
 
-    assert_eq!(code, Some(0));
+    assert_eq!(codes, [Some(0); 2]);
     drop(client);
     drop(runtime);
     running.ended.recv_timeout(PATIENCE).unwrap();

@@ -3,7 +3,7 @@
 use super::*;
 use crate::meter::BOUNDS;
 
-/// The counts of a method by its path; `None` where it was not called.
+/// The counts of a method by its path; `None` if it was not called.
 fn calls_of(running: &Running, path: &str) -> Option<Calls> {
     let calls = running.transport.calls();
     calls.into_iter().find(|calls| calls.path == path)
