@@ -83,6 +83,8 @@ class Account:
     revision: int = 0
     acknowledged: int = 0
     unanswered: Asked | None = None
+    undecided: UserModel | None = None
+    """What the unanswered request leads to, where nothing that is seen tells whether it was done."""
     answered: list[tuple[Asked, Reply]] = field(default_factory=list)
     """Acknowledged writes with a request id, and their replies."""
 
@@ -117,6 +119,14 @@ class Account:
             return [] if expected.code.name == code else [f"{asked.method} is refused with {code}: {details}"]
         return [f"{asked.method} is refused with {code}: {details}"]
 
+    def refused_again(self, asked: Asked, code: str, details: str) -> list[str]:
+        """The repeat of what was not answered is refused: as it would be before it was done, or afterwards."""
+        found = self.refused(asked, code, details)
+        if found and self.undecided is not None:
+            self.model = self.undecided
+            return self.refused(asked, code, details)
+        return found
+
     def replied(self, asked: Asked, reply: Reply) -> list[str]:
         """An acknowledgement."""
         self.acknowledged += 1
@@ -148,13 +158,17 @@ class Account:
 
     def settle(self, seen: Seen) -> list[str]:
         """Compare with what is seen after a kill. An unanswered request may have been done, as a whole."""
+        self.undecided = None
         without = self.model.differences(seen)
+        after, changed = self._with_unanswered()
+        differences = after.differences(seen) if changed else without
+        if without and differences:
+            return [f"{self.user}: {text}" for text in self._both(without, differences)]
         if without:
-            after, changed = self._with_unanswered()
-            differences = after.differences(seen) if changed else without
-            if differences:
-                return [f"{self.user}: {text}" for text in self._both(without, differences)]
             self.model = after
+        elif changed and not differences:
+            after.adopt(seen)
+            self.undecided = after
         self.model.adopt(seen)
         return []
 
@@ -383,23 +397,27 @@ class KillCheck:
             if again != reply:
                 yield f"{account.user}: {asked.method} was answered {reply!r}, its repeat {again!r}"
         unanswered, account.unanswered = account.unanswered, None
-        if unanswered is None or not unanswered.request.request_id:
+        if unanswered is None:
             return
-        if self._random.random() < REPEAT_UNANSWERED_SHARE:
+        repeatable = bool(unanswered.request.request_id) and self._random.random() < REPEAT_UNANSWERED_SHARE
+        if repeatable or account.undecided is not None:
             yield from self._repeat_unanswered(account, unanswered, checker)
 
     def _repeat_unanswered(self, account: Account, asked: Asked, checker: Checker) -> Iterator[str]:
-        """Its first outcome, where it was done; else it is done now."""
+        """Its first outcome, where it was done; else it is done now. Afterwards it has been done."""
         before = checker.status().revision
         try:
             reply = asked.send(checker.channel)
         except grpc.RpcError as error:
-            yield from account.refused(asked, error.code().name, error.details() or "")
+            yield from account.refused_again(asked, error.code().name, error.details() or "")
             return
-        if checker.status().revision > before:
-            yield from account.replied(asked, reply)
+        store = checker.status().revision
+        if reply.revision > store:
+            yield f"{account.user}: the repeat of {asked.method} got revision {reply.revision}, the store has {store}"
         elif reply.revision > before:
-            yield f"{account.user}: the repeat of {asked.method} got revision {reply.revision}, the store has {before}"
+            yield from account.replied(asked, reply)
+        elif account.undecided is not None:
+            account.model = account.undecided
 
 
 def _report(found: list[str]) -> None:
