@@ -86,6 +86,7 @@ class Asking:
             StoredMessageReader(),
             windows=store.windows,
             facts=FactMemory(store.facts, store.messages, StoredMessageReader(), PerTenant[Embedder | None](embedder)),
+            memories=store.working_memories,
         )
 
     def ask(self, queries: Iterable[Query], size: int, options: SearchOptions) -> list[Asked]:

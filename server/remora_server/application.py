@@ -27,7 +27,7 @@ from remora_server.chat_model import open_chat_model
 from remora_server.credentials import is_guarded, open_credentials, tls_files, warn_of_expiry
 from remora_server.domain.assembler import ContextAssembler
 from remora_server.domain.chat_models import ChatModel
-from remora_server.domain.fact_memory import FactMemory
+from remora_server.domain.fact_memory import FactMemory, FactModel
 from remora_server.domain.memory_items import ItemMemory
 from remora_server.domain.models import ServedModels
 from remora_server.domain.reading import ConversationReader
@@ -42,6 +42,7 @@ from remora_server.domain.tokens import O200K_BASE
 from remora_server.embedding_models import Embedders, Models, ModelsError
 from remora_server.engine.authors import Author
 from remora_server.engine.encoder import LocalEmbedder
+from remora_server.engine.fact_model import ChatFactModel
 from remora_server.engine.indexer import Indexer
 from remora_server.engine.kernels import available_kernels
 from remora_server.engine.model_files import ModelFilesError
@@ -154,7 +155,8 @@ def _start(settings: Settings, closing: ExitStack) -> None:
     closing.callback(_close, store)
     embedders = models.embedders(store.embeddings.dimension, waiters=max(1, settings.threads // ENDPOINT_SHARE))
     chat = None if settings.chat is None else open_chat_model(settings.chat)
-    facts = _fact_memory(store, embedders)
+    fact_model = _fact_model(settings, chat)
+    facts = _fact_memory(store, embedders, fact_model)
     overflow = _start_overflow(store, tokens, _author(settings, models, chat, tokens, closing), facts, closing)
     if chat is not None:
         closing.callback(chat.close)  # what waits for it ends before those that wait
@@ -174,6 +176,7 @@ def _start(settings: Settings, closing: ExitStack) -> None:
         embedders,
         tokens,
         receipts,
+        fact_model=fact_model,
         default_policy=settings.short_term,
         overflow=overflow,
         process=process,
@@ -254,8 +257,15 @@ def _start_overflow(
     return overflow
 
 
-def _fact_memory(store: Store, embedders: Embedders) -> FactMemory:
-    return FactMemory(store.facts, store.messages, StoredMessageReader(), embedders.of_tenants)
+def _fact_memory(store: Store, embedders: Embedders, model: FactModel | None) -> FactMemory:
+    return FactMemory(store.facts, store.messages, StoredMessageReader(), embedders.of_tenants, model)
+
+
+def _fact_model(settings: Settings, chat: ChatModel | None) -> FactModel | None:
+    """Who finds and picks facts; None where patterns and ranks do."""
+    if chat is None:
+        return None
+    return ChatFactModel(chat, timeout=settings.chat_timeout, waiters=max(1, settings.threads // ENDPOINT_SHARE))
 
 
 class Failing(Protocol):
@@ -392,6 +402,7 @@ def _handlers(
     tokens: NativeTokenCounter,
     receipts: ReceiptBook,
     *,
+    fact_model: FactModel | None = None,
     default_policy: ShortTermPolicy | None = None,
     overflow: OverflowReport = NO_OVERFLOW,
     process: Callable[[], ProcessStatus] | None = None,
@@ -399,7 +410,7 @@ def _handlers(
     # Whoever knows the store's id could make page tokens; they lead nowhere that their maker may not go without one.
     page_tokens = PageTokens(store.secret)
     recollection = Recollection(store.index, embedders.of_tenants)
-    facts = _fact_memory(store, embedders)
+    facts = _fact_memory(store, embedders, fact_model)
     assembler = ContextAssembler(
         store.conversations,
         store.messages,
@@ -408,6 +419,7 @@ def _handlers(
         StoredMessageReader(),
         windows=store.windows,
         facts=facts,
+        memories=store.working_memories,
     )
     summarizing = Summarizing(_window_reader(store, tokens), store.windows, tokens)
     reader = ConversationReader(store.conversations, store.messages, recollection, wire.listed)

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 from tests.client.provider_rules import check_anthropic, check_langchain, check_openai, check_responses
 from tests.client.test_formats import typed
-from tests.domain.conversing import CONVERSATION, Conversations, KnownFacts
+from tests.domain.conversing import CONVERSATION, Conversations, KnownFacts, KnownMemories
 from tests.rpc.fake_memory import FakeReceipts
 
 from remora import Context, Message, formats
@@ -106,6 +106,8 @@ def requests(draw: st.DrawFn) -> pb.AssembleContextRequest:
         allow_partial=draw(st.booleans()),
         facts=pb.ContextFacts(k=draw(st.integers(1, 4))) if draw(st.booleans()) else None,
         static_facts=draw(st.booleans()),
+        working_memory=draw(st.booleans()),
+        rendering=draw(st.sampled_from([pb.RENDERING_MESSAGES, pb.RENDERING_SYSTEM_PROMPT])),
         shares=[pb.SectionShare(section=pb.SECTION_FACTS, share=draw(st.sampled_from([0.0, 0.2, 1.0])))],
     )
 
@@ -132,7 +134,16 @@ def _fact(text: str) -> bytes:
 
 def assembled(store: Stored, request: pb.AssembleContextRequest, facts: Sequence[str] = ()) -> Context:
     """The context as a client gets it, with the least budget where the request's is too small."""
-    assembler = ContextAssembler(store, store, store, COUNTER, StoredMessageReader(), windows=store, facts=known(facts))
+    assembler = ContextAssembler(
+        store,
+        store,
+        store,
+        COUNTER,
+        StoredMessageReader(),
+        windows=store,
+        facts=known(facts),
+        memories=KnownMemories(b"# Likes\n\n- tea", b"{}"),
+    )
     reader = ConversationReader(store, store, store, wire.listed)
     handlers = MemoryHandlers(store, assembler, reader, COUNTER, PageTokens(b"key"), FakeReceipts())
     call = Call("AssembleContext", "acme", deadline=math.inf)

@@ -29,6 +29,7 @@ from remora_server.domain.search import (
 )
 from remora_server.domain.tokens import APPROXIMATE, TokenEncoding
 from remora_server.domain.windows import WHOLE, Summary, Window
+from remora_server.domain.working_memory import UserMemory, WorkingMemory, WorkingMemoryOwner
 
 READ = Read("acme")
 CONVERSATION = "c1"
@@ -104,6 +105,18 @@ class KnownFacts:
 
 
 @dataclass
+class KnownMemories:
+    """Working memories: the user's and the conversation's, None where there is none."""
+
+    of_user: bytes | None = None
+    of_conversation: bytes | None = None
+
+    def get(self, read: Read, owner: WorkingMemoryOwner) -> WorkingMemory:
+        content = self.of_user if isinstance(owner, UserMemory) else self.of_conversation
+        return WorkingMemory(content, 5, 9)
+
+
+@dataclass
 class Conversations:
     """Messages by conversation: the store, the reader and the search of one test.
 
@@ -138,6 +151,12 @@ class Conversations:
 
     def current(self, read: Read, conversation_id: str, user_id: str) -> tuple[Window, Summary | None, int]:
         return WHOLE, self.summarized, 9
+
+    def working_memory(
+        self, conversation_id: str, user_id: str, text: str, token_count: int, *, update_time: int, sequence: int
+    ) -> ContextMessage:
+        encoded = f"memory: {text}".encode()
+        return ContextMessage(conversation_id, sequence, "user", text, encoded, token_count=token_count)
 
     def static_fact(self, fact: StaticFact, sequence: int) -> ContextMessage:
         return ContextMessage("", sequence, "user", fact.content, f"static: {fact.content}".encode(), id=fact.id)

@@ -6,7 +6,17 @@ from collections.abc import Sequence
 
 import pytest
 from msgspec.structs import replace
-from tests.domain.conversing import CONVERSATION, DAY, READ, Conversations, KnownFacts, WordCounter, message, words
+from tests.domain.conversing import (
+    CONVERSATION,
+    DAY,
+    READ,
+    Conversations,
+    KnownFacts,
+    KnownMemories,
+    WordCounter,
+    message,
+    words,
+)
 
 from remora_server.domain.assembler import ContextAssembler
 from remora_server.domain.calls import Read
@@ -20,7 +30,7 @@ from remora_server.domain.models import BUILTIN_MODEL
 from remora_server.domain.renderings import EARLIER
 from remora_server.domain.replies import REPLY_BYTES
 from remora_server.domain.search import InConversation, MessageFilter, OfUser, Profile, SearchOptions
-from remora_server.domain.tokens import CL100K_BASE, TokenEncoding
+from remora_server.domain.tokens import CL100K_BASE, TokenCounter, TokenEncoding
 
 PLENTY = 10_000
 COST = 6  # in tokens, of a message of two words: 3, the role, the text
@@ -30,8 +40,21 @@ TALK = [message(sequence, f"words {sequence}", role=("assistant", "user")[sequen
 def assemble(store: Conversations, **request: object) -> Context:
     given = {"max_tokens": PLENTY, **request}
     asked = ContextRequest(CONVERSATION, **given)  # type: ignore[arg-type]
-    return ContextAssembler(store, store, store, WordCounter(), store, windows=store, facts=KnownFacts()).assemble(
-        READ, asked
+    return assembler(store).assemble(READ, asked)
+
+
+def assembler(
+    store: Conversations, tokens: TokenCounter | None = None, memories: KnownMemories | None = None
+) -> ContextAssembler:
+    return ContextAssembler(
+        store,
+        store,
+        store,
+        tokens or WordCounter(),
+        store,
+        windows=store,
+        facts=KnownFacts(),
+        memories=memories or KnownMemories(),
     )
 
 
@@ -309,9 +332,7 @@ def test_messages_of_the_users_other_conversations_can_be_recalled() -> None:
 
 def test_an_unknown_conversation_is_an_error() -> None:
     with pytest.raises(ConversationNotFound):
-        ContextAssembler(
-            store := Conversations(TALK), store, store, WordCounter(), store, windows=store, facts=KnownFacts()
-        ).assemble(READ, ContextRequest("nowhere", PLENTY))
+        assembler(Conversations(TALK)).assemble(READ, ContextRequest("nowhere", PLENTY))
 
 
 def test_a_budget_below_the_fixed_cost_is_refused() -> None:
@@ -353,10 +374,10 @@ def test_images_are_counted_by_the_models_rule() -> None:
 
 def test_texts_that_were_counted_before_are_not_counted_again() -> None:
     store, tokens = Conversations(TALK), CountedTexts()
-    assembler = ContextAssembler(store, store, store, tokens, store, windows=store, facts=KnownFacts())
-    assembler.assemble(READ, ContextRequest(CONVERSATION, PLENTY))
+    assembling = assembler(store, tokens)
+    assembling.assemble(READ, ContextRequest(CONVERSATION, PLENTY))
     assert not any(text.startswith("words") for text in tokens.seen)
-    assembler.assemble(READ, ContextRequest(CONVERSATION, PLENTY, encoding=CL100K_BASE))
+    assembling.assemble(READ, ContextRequest(CONVERSATION, PLENTY, encoding=CL100K_BASE))
     assert "words 1" in tokens.seen
 
 
@@ -495,9 +516,7 @@ class JoiningCounter(WordCounter):
 def test_a_transcript_that_costs_more_than_its_lines_still_keeps_the_budget(budget: int) -> None:
     store, tokens = Conversations(TALK, places(1)), JoiningCounter()
     request = ContextRequest(CONVERSATION, budget, rendering=Rendering.TRANSCRIPT, search=SearchOptions())
-    context = ContextAssembler(store, store, store, tokens, store, windows=store, facts=KnownFacts()).assemble(
-        READ, request
-    )
+    context = assembler(store, tokens).assemble(READ, request)
     assert context.tokens_used == tokens.count(request.encoding, [context.text])[0] <= budget
     assert len(context.items) + context.left_out == len(TALK)
     assert context.text.count("words") == len(context.items)
@@ -519,3 +538,67 @@ def test_a_tool_call_is_whole_as_the_search_saw_it() -> None:
 def test_units_are_in_the_order_of_their_first_messages() -> None:
     talk: list[ContextMessage] = [message(1, calls=["x"]), message(2), message(3, answers=["x"]), message(4)]
     assert [[each.sequence for each in unit] for unit in whole_units(talk)] == [[1, 3], [2], [4]]
+
+
+# Working memory.
+
+
+def test_working_memories_stand_behind_the_system_text_each_as_a_message() -> None:
+    store, memories = Conversations([*TALK]), KnownMemories(b"likes tea", "owes us €".encode())
+
+    context = assembler(store, memories=memories).assemble(
+        READ, ContextRequest(CONVERSATION, PLENTY, system="be brief", recent_messages=1, working_memory=True)
+    )
+
+    shown = [(item.section, item.encoded, item.reason) for item in context.items[:3]]
+    assert shown == [
+        (Section.SYSTEM, b"given: be brief", "the system text of the request"),
+        (Section.WORKING_MEMORY, b"memory: WORKING MEMORY: likes tea", "the working memory of the user"),
+        (
+            Section.WORKING_MEMORY,
+            "memory: WORKING MEMORY: owes us €".encode(),
+            "the working memory of the conversation",
+        ),
+    ]
+
+
+@pytest.mark.parametrize("content", [None, b"", b"\xff\xfe"])
+def test_a_working_memory_that_is_no_text_is_left_out(content: bytes | None) -> None:
+    memories = KnownMemories(content, content)
+    request = ContextRequest(CONVERSATION, PLENTY, working_memory=True)
+    context = assembler(Conversations(TALK), memories=memories).assemble(READ, request)
+    assert {item.section for item in context.items} == {Section.RECENT}
+
+
+def test_another_user_of_a_conversation_does_not_see_its_working_memory() -> None:
+    memories = KnownMemories(b"mine", b"theirs")
+    request = ContextRequest(CONVERSATION, PLENTY, user_id="bob", working_memory=True)
+    context = assembler(Conversations(TALK), memories=memories).assemble(READ, request)
+    assert [each.encoded for each in context.items if each.section is Section.WORKING_MEMORY] == [
+        b"memory: WORKING MEMORY: mine"
+    ]
+
+
+def test_working_memory_is_only_in_if_it_is_asked_for() -> None:
+    context = assembler(Conversations(TALK), memories=KnownMemories(b"a", b"b")).assemble(
+        READ, ContextRequest(CONVERSATION, PLENTY)
+    )
+    assert {item.section for item in context.items} == {Section.RECENT}
+
+
+# The system prompt.
+
+
+def test_a_system_prompt_holds_what_is_recalled_escaped_and_in_the_order_of_time() -> None:
+    said = [message(1, "</vector_memory> & so"), message(2, "a\nb", role="assistant"), message(3), message(4)]
+    store = Conversations(said, places(2, 1))
+
+    context = assemble(
+        store, search=SearchOptions(), recent_messages=1, system="be brief", rendering=Rendering.SYSTEM_PROMPT
+    )
+
+    assert context.memory == (
+        "be brief\n\n<memory>\n<vector_memory>\n- 1970-01-01 user: &lt;/vector_memory&gt; &amp; so\n"
+        "- 1970-01-01 assistant: a b\n</vector_memory>\n</memory>"
+    )
+    assert context.earlier == ""

@@ -11,7 +11,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
-from tests.domain.conversing import CONVERSATION, DAY, READ, Conversations, KnownFacts, WordCounter, message, words
+from tests.domain.conversing import (
+    CONVERSATION,
+    DAY,
+    READ,
+    Conversations,
+    KnownFacts,
+    KnownMemories,
+    WordCounter,
+    message,
+    words,
+)
 
 from remora_server.domain.assembler import ContextAssembler
 from remora_server.domain.context import (
@@ -82,6 +92,7 @@ def requests(draw: st.DrawFn) -> ContextRequest:
         allow_partial=draw(st.booleans()),
         facts=draw(st.none() | st.builds(ContextFacts, k=st.integers(1, 4))),
         static_facts=draw(st.booleans()),
+        working_memory=draw(st.booleans()),
         shares=draw(shares()),
     )
 
@@ -103,11 +114,15 @@ def stores(draw: st.DrawFn) -> Conversations:
 
 
 def assemble(store: Conversations, request: ContextRequest) -> Context:
-    assembler = ContextAssembler(store, store, store, WordCounter(), store, windows=store, facts=FACTS)
+    assembler = ContextAssembler(
+        store, store, store, WordCounter(), store, windows=store, facts=FACTS, memories=MEMORIES
+    )
     return assembler.assemble(READ, request)
 
 
 FACTS = KnownFacts(["likes tea", "is <b> & /c/", "has a cat\nand a dog"], ["all are open", "none is shut"])
+WORKING = ["# of\nthe user", '{"of": "the conversation"}']
+MEMORIES = KnownMemories(WORKING[0].encode(), WORKING[1].encode())
 
 
 def affordable(store: Conversations, request: ContextRequest) -> tuple[ContextRequest, Context]:
@@ -153,12 +168,16 @@ class Shown:
         self._request = request
         given = [store.system(request.system, 0)] if request.system else []
         given += [store.static_fact(StaticFact(f"s{number}", text), -1) for number, text in enumerate(FACTS.of_all)]
+        given += [
+            store.working_memory("", "", f"WORKING MEMORY: {text}", 0, update_time=0, sequence=0) for text in WORKING
+        ]
         given += [store.fact(text.encode(), -1) for text in FACTS.texts]
         read = {**{each.encoded: each for each in [*store.messages, *given]}, **store.rewritten}
         self.items = [(item, read[item.encoded]) for item in context.items]
         self.all = [each for _, each in self.items]
         self.system = [each for item, each in self.items if item.section is Section.SYSTEM]
         self.static = [each for item, each in self.items if item.section is Section.STATIC_FACTS]
+        self.working = [each for item, each in self.items if item.section is Section.WORKING_MEMORY]
         self.facts = [each for item, each in self.items if item.section is Section.FACTS]
         self.recalled = [each for item, each in self.items if item.section is Section.RECALLED]
         self.recent = [each for item, each in self.items if item.section is Section.RECENT]
@@ -167,20 +186,32 @@ class Shown:
     def text(self) -> str:
         system = "".join(line(each) for each in self.system)
         memory = self._listed + "\n" if self._listed else ""
-        return system + memory + lines([*self.recalled, *self.recent], is_quoted=False)
+        working = "".join(line(each) for each in self.working)
+        return system + memory + working + lines([*self.recalled, *self.recent], is_quoted=False)
 
     @property
     def _listed(self) -> str:
-        elements = (("static_memory", self.static), ("extractive_memory", self.facts))
+        elements = [
+            ("static_memory", self.static, [each.text for each in self.static]),
+            ("extractive_memory", self.facts, [each.text for each in self.facts]),
+        ]
+        if self._request.rendering is Rendering.SYSTEM_PROMPT:
+            dated = [
+                f"{datetime.fromtimestamp(each.sent_time / 1e6, UTC):%Y-%m-%d} {line(each)}" for each in self.recalled
+            ]
+            elements.append(("vector_memory", self.recalled, dated))
         parts = []
-        for name, facts in elements:
-            texts = [" ".join(each.text.split()) for each in facts]
+        for name, facts, shown in elements:
+            texts = [" ".join(text.split()) for text in shown]
             parts += [f"<{name}>", *(f"- {escape(text, quote=False)}" for text in texts), f"</{name}>"] if facts else []
         listed = "".join(f"{part}\n" for part in parts)
         return f"<memory>\n{listed}</memory>" if listed else ""
 
     @property
     def memory(self) -> str:
+        if self._request.rendering is Rendering.SYSTEM_PROMPT:
+            system = "".join(f"{each.text}\n\n" for each in self.system)
+            return system + self._listed if self._listed else ""
         return KNOWN + self._listed if self._listed else ""
 
     @property
@@ -192,11 +223,14 @@ class Shown:
         encoding = self._request.encoding
         if self._request.rendering is Rendering.TRANSCRIPT:
             return count(self.text, encoding)
+        if self._request.rendering is Rendering.SYSTEM_PROMPT and self.memory:
+            told = 3 + count("system", encoding) + count(self.memory, encoding)
+            return 3 + told + self._messages_cost([*self.working, *self.recent])
         known = 3 + count("user", encoding) + count(self.memory, encoding) if self.memory else 0
         if self._request.merge is not Merge.EARLIER:
-            return 3 + known + self._messages_cost([*self.system, *self.recalled, *self.recent])
+            return 3 + known + self._messages_cost([*self.system, *self.working, *self.recalled, *self.recent])
         quoted = 3 + count("user", encoding) + count(self.earlier, encoding) if self.recalled else 0
-        return 3 + known + quoted + self._messages_cost([*self.system, *self.recent])
+        return 3 + known + quoted + self._messages_cost([*self.system, *self.working, *self.recent])
 
     def _messages_cost(self, messages: list[ContextMessage]) -> int:
         parts = [
@@ -271,7 +305,9 @@ def test_sections_follow_each_other_and_recalled_messages_are_in_the_order_of_ti
     request = replace(request, rendering=Rendering.MESSAGES, merge=Merge.EARLIER)
     context = assembled(store, request)
     shown = Shown(context, store, request)
-    assert shown.all == [*shown.system, *shown.static, *shown.facts, *shown.recalled, *shown.recent]
+    assert shown.all == [
+        *shown.system, *shown.static, *shown.facts, *shown.working, *shown.recalled, *shown.recent
+    ]  # fmt: skip
     assert context.earlier == shown.earlier
     newest = [each.text for each in store.messages if each.role == "system"][-1:]
     assert [each.text for each in shown.system] == ([request.system] if request.system else newest)
@@ -314,6 +350,7 @@ def test_no_fact_that_is_out_would_fit(store: Conversations, request: ContextReq
         known = FACTS.texts[: request.facts.k] if request.facts else ()
         assert {each.text for each in shown.facts} == set(known)
         assert {each.text for each in shown.static} == set(FACTS.of_all if request.static_facts else ())
+        assert len(shown.working) == (2 if request.working_memory else 0)
 
 
 @given(store=stores(), request=requests())

@@ -14,6 +14,7 @@ from remora.v1 import user_service_pb2 as users
 from remora.v1.conversation_pb2 import Conversation
 from remora.v1.fact_pb2 import Fact, FactIds, StaticFact
 from remora.v1.message_pb2 import Message
+from remora.v1.working_memory_pb2 import WorkingMemoryScope
 from remora_server.domain.status import ModelStatus
 
 TEXTS = [
@@ -27,6 +28,7 @@ TEXTS = [
 QUERY = "When is the meeting with the tax office?"
 SECRET = "tax office"
 RECEIPTS = 500
+RENDERINGS = [pb.RENDERING_MESSAGES, pb.RENDERING_TRANSCRIPT, pb.RENDERING_SYSTEM_PROMPT]
 WORDS = "tax office meeting Tuesday Lisbon cats sister Fado Pastel lovely train boat ticket passport beach".split()
 
 
@@ -122,7 +124,7 @@ def test_a_receipt_says_what_a_search_found(caller: DirectCaller) -> None:
     assert found.items[0].components == reply.hits[0].components
 
 
-@pytest.mark.parametrize("rendering", [pb.RENDERING_MESSAGES, pb.RENDERING_TRANSCRIPT])
+@pytest.mark.parametrize("rendering", RENDERINGS)
 @pytest.mark.parametrize("system", ["", "Be brief."])
 def test_a_context_is_replayed_to_the_byte(
     caller: DirectCaller, rendering: pb.Rendering.ValueType, system: str
@@ -247,7 +249,7 @@ def test_a_user_never_sees_the_facts_of_another_one(caller: DirectCaller) -> Non
     assert "cats" not in context.memory.text
 
 
-@pytest.mark.parametrize("rendering", [pb.RENDERING_MESSAGES, pb.RENDERING_TRANSCRIPT])
+@pytest.mark.parametrize("rendering", RENDERINGS)
 def test_a_context_with_facts_is_replayed_to_the_byte(caller: DirectCaller, rendering: pb.Rendering.ValueType) -> None:
     ids = add_facts(caller)
     context = with_facts(caller, rendering=rendering, query="cats")
@@ -291,6 +293,85 @@ def test_a_fact_that_was_forgotten_and_is_added_again_is_another_one(caller: Dir
 
     assert not replay(caller, first.receipt_id).identical
     assert replay(caller, second.receipt_id).identical
+
+
+OF_USER, OF_CONVERSATION = WorkingMemoryScope(user_id="u"), WorkingMemoryScope(conversation_id="c")
+
+
+def set_memories(caller: DirectCaller, of_user: str = "Likes tea.", of_conversation: str = "Owes us €3.") -> None:
+    for scope, content in ((OF_USER, of_user), (OF_CONVERSATION, of_conversation)):
+        ask(caller, "SetWorkingMemory", pb.SetWorkingMemoryRequest(scope=scope, content=content.encode()))
+
+
+def remembering(caller: DirectCaller, **fields: object) -> pb.AssembleContextResponse:
+    return assemble(caller, max_tokens=300, working_memory=True, **fields)
+
+
+@pytest.mark.parametrize("rendering", RENDERINGS)
+def test_a_context_with_working_memories_is_replayed_to_the_byte(
+    caller: DirectCaller, rendering: pb.Rendering.ValueType
+) -> None:
+    set_memories(caller)
+    context = remembering(caller, rendering=rendering, system="Be brief.")
+    set_memories(caller, "Likes coffee.", "Owes us nothing.")
+
+    again = replay(caller, context.receipt_id)
+
+    texts = [item.message.text for item in of_section(context, pb.SECTION_WORKING_MEMORY)]
+    assert texts == ["WORKING MEMORY: Likes tea.", "WORKING MEMORY: Owes us €3."]
+    assert again.identical
+    assert again.context.SerializeToString() == context.SerializeToString()
+    changes = diff(caller, context.receipt_id, remembering(caller, rendering=rendering, system="Be brief.").receipt_id)
+    told = [each.why for each in changes.changed if each.after.section == pb.SECTION_WORKING_MEMORY]
+    assert len(told) == 2
+    assert all(why.startswith("the working memory was changed") for why in told)
+
+
+@pytest.mark.parametrize("scope", [OF_USER, OF_CONVERSATION])
+@pytest.mark.parametrize("is_written", [True, False])
+def test_a_deleted_working_memory_is_named_and_left_out(
+    caller: DirectCaller, scope: WorkingMemoryScope, *, is_written: bool
+) -> None:
+    set_memories(caller)
+    context = remembering(caller)
+    if is_written:
+        receipt(caller, context.receipt_id)
+    ask(caller, "DeleteWorkingMemory", pb.DeleteWorkingMemoryRequest(scope=scope))
+
+    again = replay(caller, context.receipt_id)
+
+    assert not again.identical
+    assert [item.section for item in again.erased] == [pb.SECTION_WORKING_MEMORY]
+    assert len(of_section(again.context, pb.SECTION_WORKING_MEMORY)) == 1
+    later = remembering(caller)
+    assert "the working memory was deleted" in [
+        change.why for change in diff(caller, context.receipt_id, later.receipt_id).went_out
+    ]
+    set_memories(caller)
+    assert not replay(caller, context.receipt_id).identical
+    assert replay(caller, remembering(caller).receipt_id).identical
+
+
+def test_a_system_prompt_holds_all_that_is_remembered(caller: DirectCaller) -> None:
+    add_facts(caller)
+
+    context = with_facts(
+        caller,
+        query="cats in Lisbon",
+        system="Be brief.",
+        rendering=pb.RENDERING_SYSTEM_PROMPT,
+        recent_messages=1,
+    )
+
+    assert context.memory.role == "system"
+    assert not context.HasField("earlier")
+    before, *lines = context.memory.text.split("\n\n")
+    assert before == "Be brief."
+    static = "<static_memory>\n- Offices close at 6.\n</static_memory>"
+    assert lines[0].startswith(f"<memory>\n{static}\n<extractive_memory>\n- ")
+    assert lines[0].endswith("</vector_memory>\n</memory>")
+    for item in of_section(context, pb.SECTION_RECALLED):
+        assert f"{item.message.role}: {item.message.text}" in lines[0]
 
 
 def test_what_was_deleted_is_named_and_left_out(caller: DirectCaller) -> None:
@@ -434,6 +515,9 @@ def test_what_was_given_is_given_again_whatever_was_written_since(caller: Direct
     for turn in range(RECEIPTS):
         text = " ".join(chance.choices(WORDS, k=chance.randint(1, 30)))
         append(caller, Message(id=str(chance.randrange(60)), role=chance.choice(["user", "assistant"]), text=text))
+        set_memories(caller, text, chance.choice(WORDS))
+        said = Fact(subject="user", predicate="lives in", object=chance.choice(WORDS), exclusive=True)
+        ask(caller, "AddFacts", pb.AddFactsRequest(user_id="u", facts=[said]))
         if turn % 5 == 4:
             found = search(caller, text=chance.choice(WORDS), options=pb.SearchOptions(k=chance.randint(1, 9)))
             given[found.receipt_id] = found.SerializeToString()
@@ -443,7 +527,9 @@ def test_what_was_given_is_given_again_whatever_was_written_since(caller: Direct
             query=chance.choice(WORDS),
             max_tokens=chance.randint(150, 600),
             allow_partial=True,
-            rendering=chance.choice([pb.RENDERING_MESSAGES, pb.RENDERING_TRANSCRIPT]),
+            rendering=chance.choice(RENDERINGS),
+            working_memory=chance.random() < 0.5,
+            facts=pb.ContextFacts(k=3) if chance.random() < 0.5 else None,
             system=chance.choice(["", "Be brief."]),
             merge=chance.choice(pb.Merge.values()),
         )

@@ -298,6 +298,7 @@ class RefusingFacts:
 
     def __init__(self, facts: FactMemory) -> None:
         self.allowed = threading.Event()
+        self.asks_model = False
         self._facts = facts
 
     def keep(self, write: Write, user_id: str, messages: Iterable[ContextMessage]) -> None:

@@ -166,6 +166,8 @@ const (
 	Section_SECTION_STATIC_FACTS Section = 5
 	// What holds of the user, behind the static facts.
 	Section_SECTION_FACTS Section = 6
+	// The working memories of the user and of the conversation, behind the facts.
+	Section_SECTION_WORKING_MEMORY Section = 7
 )
 
 // Enum value maps for Section.
@@ -178,15 +180,17 @@ var (
 		4: "SECTION_SUMMARY",
 		5: "SECTION_STATIC_FACTS",
 		6: "SECTION_FACTS",
+		7: "SECTION_WORKING_MEMORY",
 	}
 	Section_value = map[string]int32{
-		"SECTION_UNSPECIFIED":  0,
-		"SECTION_RECENT":       1,
-		"SECTION_RECALLED":     2,
-		"SECTION_SYSTEM":       3,
-		"SECTION_SUMMARY":      4,
-		"SECTION_STATIC_FACTS": 5,
-		"SECTION_FACTS":        6,
+		"SECTION_UNSPECIFIED":    0,
+		"SECTION_RECENT":         1,
+		"SECTION_RECALLED":       2,
+		"SECTION_SYSTEM":         3,
+		"SECTION_SUMMARY":        4,
+		"SECTION_STATIC_FACTS":   5,
+		"SECTION_FACTS":          6,
+		"SECTION_WORKING_MEMORY": 7,
 	}
 )
 
@@ -293,6 +297,11 @@ const (
 	// a line `[YYYY-MM-DD]` for each session_id (each day, if there is none), in order of time. Its cost is that of the text,
 	// which shows no images; `merge` has no effect.
 	Rendering_RENDERING_TRANSCRIPT Rendering = 2
+	// As messages, but facts and recalled messages are in the system message, behind the system text and an empty line:
+	// `<memory>` with an element each for static facts, facts and recalled messages (`<static_memory>`,
+	// `<extractive_memory>`, `<vector_memory>`), and a line `- ...` for each, with `&`, `<` and `>` escaped. `memory` is that
+	// message. It speaks with the system's authority, whoever said what it holds; `merge` has no effect.
+	Rendering_RENDERING_SYSTEM_PROMPT Rendering = 3
 )
 
 // Enum value maps for Rendering.
@@ -301,11 +310,13 @@ var (
 		0: "RENDERING_UNSPECIFIED",
 		1: "RENDERING_MESSAGES",
 		2: "RENDERING_TRANSCRIPT",
+		3: "RENDERING_SYSTEM_PROMPT",
 	}
 	Rendering_value = map[string]int32{
-		"RENDERING_UNSPECIFIED": 0,
-		"RENDERING_MESSAGES":    1,
-		"RENDERING_TRANSCRIPT":  2,
+		"RENDERING_UNSPECIFIED":   0,
+		"RENDERING_MESSAGES":      1,
+		"RENDERING_TRANSCRIPT":    2,
+		"RENDERING_SYSTEM_PROMPT": 3,
 	}
 )
 
@@ -1407,9 +1418,12 @@ type AssembleContextRequest struct {
 	StaticFacts bool `protobuf:"varint,19,opt,name=static_facts,json=staticFacts,proto3" json:"static_facts,omitempty"`
 	// The order in which sections get their room, and how much of the budget each may take at first. Sections that are not
 	// named follow in the default order: SECTION_STATIC_FACTS and SECTION_FACTS, each with a share of 0.25;
-	// SECTION_SUMMARY; SECTION_RECENT, until half of the budget is used, or all of it without `search`; SECTION_RECALLED.
+	// SECTION_WORKING_MEMORY, 0.25 too; SECTION_SUMMARY; SECTION_RECENT, until half of the budget is used, or all of it without `search`; SECTION_RECALLED.
 	// What is then left goes to all of them again, in the same order. Each section once at most: INVALID_FIELD.
-	Shares        []*SectionShare `protobuf:"bytes,20,rep,name=shares,proto3" json:"shares,omitempty"`
+	Shares []*SectionShare `protobuf:"bytes,20,rep,name=shares,proto3" json:"shares,omitempty"`
+	// Whether working memories go in: the user's, and that of the conversation if it is the user's own. Each is a message of
+	// the role `user` that begins with `WORKING MEMORY: `. A content that is not UTF-8 is left out.
+	WorkingMemory bool `protobuf:"varint,21,opt,name=working_memory,json=workingMemory,proto3" json:"working_memory,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1584,6 +1598,13 @@ func (x *AssembleContextRequest) GetShares() []*SectionShare {
 	return nil
 }
 
+func (x *AssembleContextRequest) GetWorkingMemory() bool {
+	if x != nil {
+		return x.WorkingMemory
+	}
+	return false
+}
+
 // Which facts go into a context.
 type ContextFacts struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1706,8 +1727,8 @@ func (x *SectionShare) GetShare() float64 {
 // The reply of AssembleContext.
 type AssembleContextResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The context, in the order in which a model should see it: the system text; the static facts; the facts, best first; the
-	// summary; the recalled messages, oldest first, if `earlier` is set; the recent messages, an unbroken run that begins with a `user` message if there is any. Results of
+	// The context, in the order in which a model should see it: the system text; the static facts; the facts, best first; working memories;
+	// the summary; the recalled messages, oldest first, if `earlier` is set; the recent messages, an unbroken run that begins with a `user` message if there is any. Results of
 	// a tool stand right after their call.
 	Items []*Item `protobuf:"bytes,1,rep,name=items,proto3" json:"items,omitempty"`
 	// RENDERING_TRANSCRIPT only: the context as one text.
@@ -1738,7 +1759,9 @@ type AssembleContextResponse struct {
 	Unrelated int32 `protobuf:"varint,12,opt,name=unrelated,proto3" json:"unrelated,omitempty"`
 	// The receipt of this reply; empty if it leaves none.
 	ReceiptId string `protobuf:"bytes,13,opt,name=receipt_id,json=receiptId,proto3" json:"receipt_id,omitempty"`
-	// RENDERING_MESSAGES only, if there are facts: all of them as one message of the role `user`, to be sent in their place.
+	// RENDERING_SYSTEM_PROMPT, if anything is remembered: the system message, to be sent in the place of the system text, the
+	// facts and the recalled messages.
+	// RENDERING_MESSAGES, if there are facts: all of them as one message of the role `user`, to be sent in their place.
 	// In its `<memory>`, `<static_memory>` and `<extractive_memory>` have a line for each, with `&`, `<` and `>` escaped.
 	Memory        *Message `protobuf:"bytes,14,opt,name=memory,proto3" json:"memory,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -4397,13 +4420,14 @@ func (*Receipt_Search) isReceipt_Request() {}
 // One message of a receipt.
 type ReceiptItem struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Its conversation; empty if it is the system text of the request, or a fact.
+	// Its conversation; empty if it is the system text of the request, a fact, or the user's working memory.
 	ConversationId string `protobuf:"bytes,1,opt,name=conversation_id,json=conversationId,proto3" json:"conversation_id,omitempty"`
 	// The uid of the conversation; 0 if there is none.
 	ConversationUid uint64 `protobuf:"varint,2,opt,name=conversation_uid,json=conversationUid,proto3" json:"conversation_uid,omitempty"`
-	// The message, or the fact; empty if it is the system text of the request.
+	// The message, or the fact; `working-memory` for the user's; empty if it is the system text of the request or the
+	// conversation's working memory.
 	MessageId string `protobuf:"bytes,3,opt,name=message_id,json=messageId,proto3" json:"message_id,omitempty"`
-	// Its sequence; 0 if it is the system text of the request, or a fact.
+	// Its sequence; 0 if it is no message of a conversation.
 	Sequence uint64 `protobuf:"varint,4,opt,name=sequence,proto3" json:"sequence,omitempty"`
 	// The revision that the message had.
 	MessageRevision uint64 `protobuf:"varint,5,opt,name=message_revision,json=messageRevision,proto3" json:"message_revision,omitempty"`
@@ -4533,9 +4557,10 @@ func (x *ReceiptItem) GetComponents() []*Component {
 // One message of a context, or one fact.
 type Item struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The message. That of a fact is made of it: its `id` is the fact's, its `text` the fact in words.
+	// The message. That of a fact is made of it: its `id` is the fact's, its `text` the fact in words. That of a working
+	// memory has its content behind `WORKING MEMORY: `, and its time as the create time.
 	Message *Message `protobuf:"bytes,1,opt,name=message,proto3" json:"message,omitempty"`
-	// Its conversation; empty for a fact.
+	// Its conversation; empty for a fact and the user's working memory.
 	ConversationId string `protobuf:"bytes,2,opt,name=conversation_id,json=conversationId,proto3" json:"conversation_id,omitempty"`
 	// Which part of the context it belongs to.
 	Section Section `protobuf:"varint,3,opt,name=section,proto3,enum=remora.v1.Section" json:"section,omitempty"`
@@ -4794,7 +4819,9 @@ type ExtractFactsRequest struct {
 	// Makes the write idempotent. Up to 128 bytes; empty: it is not.
 	RequestId string `protobuf:"bytes,5,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
 	// Who made the request.
-	Origin        *Origin `protobuf:"bytes,6,opt,name=origin,proto3" json:"origin,omitempty"`
+	Origin *Origin `protobuf:"bytes,6,opt,name=origin,proto3" json:"origin,omitempty"`
+	// Whether patterns find the facts also if there is a chat model.
+	ByPatterns    bool `protobuf:"varint,7,opt,name=by_patterns,json=byPatterns,proto3" json:"by_patterns,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -4882,6 +4909,13 @@ func (x *ExtractFactsRequest) GetOrigin() *Origin {
 	return nil
 }
 
+func (x *ExtractFactsRequest) GetByPatterns() bool {
+	if x != nil {
+		return x.ByPatterns
+	}
+	return false
+}
+
 type isExtractFactsRequest_From interface {
 	isExtractFactsRequest_From()
 }
@@ -4960,7 +4994,8 @@ type SaidMessages struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Required. The conversation, 1 to 512 bytes.
 	ConversationId string `protobuf:"bytes,1,opt,name=conversation_id,json=conversationId,proto3" json:"conversation_id,omitempty"`
-	// Only messages behind this sequence. A call reads up to 1,000 messages and about 1 MiB of text.
+	// Only messages behind this sequence. A call reads up to 1,000 messages and about 1 MiB of text, or 32 KiB with a chat
+	// model.
 	AfterSequence uint64 `protobuf:"varint,2,opt,name=after_sequence,json=afterSequence,proto3" json:"after_sequence,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -5014,7 +5049,8 @@ func (x *SaidMessages) GetAfterSequence() uint64 {
 type ExtractFactsResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// What was found, in the order of saying, without what a write adds. Up to 1,000; the conversation's reading then ends
-	// before the message that has more.
+	// before the message that has more. A model may answer otherwise when it is asked again: if a request is repeated for
+	// which it found others, these are the facts that were written, as they are recorded now.
 	Facts []*Fact `protobuf:"bytes,1,rep,name=facts,proto3" json:"facts,omitempty"`
 	// The ids of these facts; none in a dry run.
 	Ids []string `protobuf:"bytes,2,rep,name=ids,proto3" json:"ids,omitempty"`
@@ -5023,7 +5059,11 @@ type ExtractFactsResponse struct {
 	// With a conversation: whether there are messages behind it.
 	More bool `protobuf:"varint,4,opt,name=more,proto3" json:"more,omitempty"`
 	// The revision of the write; if nothing was written, the newest visible one.
-	Revision      uint64 `protobuf:"varint,5,opt,name=revision,proto3" json:"revision,omitempty"`
+	Revision uint64 `protobuf:"varint,5,opt,name=revision,proto3" json:"revision,omitempty"`
+	// What found the facts: `patterns`, or the name of the model.
+	Extractor string `protobuf:"bytes,6,opt,name=extractor,proto3" json:"extractor,omitempty"`
+	// Why the chat model did not find them, for people. Empty: it did, or was not asked.
+	ModelFailure  string `protobuf:"bytes,7,opt,name=model_failure,json=modelFailure,proto3" json:"model_failure,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -5091,6 +5131,20 @@ func (x *ExtractFactsResponse) GetRevision() uint64 {
 		return x.Revision
 	}
 	return 0
+}
+
+func (x *ExtractFactsResponse) GetExtractor() string {
+	if x != nil {
+		return x.Extractor
+	}
+	return ""
+}
+
+func (x *ExtractFactsResponse) GetModelFailure() string {
+	if x != nil {
+		return x.ModelFailure
+	}
+	return ""
 }
 
 // The request of GetFact.
@@ -5390,7 +5444,10 @@ type SearchFactsRequest struct {
 	// As of when. Unset: those that hold now, as they are recorded now.
 	Times *FactTimes `protobuf:"bytes,5,opt,name=times,proto3" json:"times,omitempty"`
 	// Wait until this revision is visible.
-	MinRevision   uint64 `protobuf:"varint,6,opt,name=min_revision,json=minRevision,proto3" json:"min_revision,omitempty"`
+	MinRevision uint64 `protobuf:"varint,6,opt,name=min_revision,json=minRevision,proto3" json:"min_revision,omitempty"`
+	// Whether the chat model picks those of the `k` best facts that bear on the query, and orders them. Without one, or where
+	// it fails, all of them are returned: see `picked_by`.
+	Pick          bool `protobuf:"varint,7,opt,name=pick,proto3" json:"pick,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -5467,17 +5524,28 @@ func (x *SearchFactsRequest) GetMinRevision() uint64 {
 	return 0
 }
 
+func (x *SearchFactsRequest) GetPick() bool {
+	if x != nil {
+		return x.Pick
+	}
+	return false
+}
+
 // The reply of SearchFacts.
 type SearchFactsResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The best facts, best first; ties by id, by code point.
+	// The best facts, best first, or as `picked_by` orders them; ties by id, by code point.
 	Hits []*FactHit `protobuf:"bytes,1,rep,name=hits,proto3" json:"hits,omitempty"`
 	// Whether hits are missing because the reply ended before 3 MiB.
 	Truncated bool `protobuf:"varint,2,opt,name=truncated,proto3" json:"truncated,omitempty"`
 	// The revision that the reply shows.
 	Revision uint64 `protobuf:"varint,3,opt,name=revision,proto3" json:"revision,omitempty"`
 	// How the index was used. `pending`: facts of the user without a vector of the tenant's model, found by words alone.
-	Index         *IndexState `protobuf:"bytes,4,opt,name=index,proto3" json:"index,omitempty"`
+	Index *IndexState `protobuf:"bytes,4,opt,name=index,proto3" json:"index,omitempty"`
+	// The model that picked the facts, and in whose order they are. Empty: none did.
+	PickedBy string `protobuf:"bytes,5,opt,name=picked_by,json=pickedBy,proto3" json:"picked_by,omitempty"`
+	// Why the chat model did not pick, for people. Empty: it did, or was not asked.
+	ModelFailure  string `protobuf:"bytes,6,opt,name=model_failure,json=modelFailure,proto3" json:"model_failure,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -5538,6 +5606,20 @@ func (x *SearchFactsResponse) GetIndex() *IndexState {
 		return x.Index
 	}
 	return nil
+}
+
+func (x *SearchFactsResponse) GetPickedBy() string {
+	if x != nil {
+		return x.PickedBy
+	}
+	return ""
+}
+
+func (x *SearchFactsResponse) GetModelFailure() string {
+	if x != nil {
+		return x.ModelFailure
+	}
+	return ""
 }
 
 // A fact that was found.
@@ -6425,7 +6507,7 @@ const file_remora_v1_memory_service_proto_rawDesc = "" +
 	"\apending\x18\x02 \x01(\x03R\apending\x12\x1d\n" +
 	"\n" +
 	"words_only\x18\x03 \x01(\bR\twordsOnly\x12F\n" +
-	"\x11words_only_reason\x18\x04 \x01(\x0e2\x1a.remora.v1.WordsOnlyReasonR\x0fwordsOnlyReason\"\xee\x06\n" +
+	"\x11words_only_reason\x18\x04 \x01(\x0e2\x1a.remora.v1.WordsOnlyReasonR\x0fwordsOnlyReason\"\x95\a\n" +
 	"\x16AssembleContextRequest\x12'\n" +
 	"\x0fconversation_id\x18\x01 \x01(\tR\x0econversationId\x12\x17\n" +
 	"\auser_id\x18\x02 \x01(\tR\x06userId\x12\x14\n" +
@@ -6449,7 +6531,8 @@ const file_remora_v1_memory_service_proto_rawDesc = "" +
 	"\x0fwithout_receipt\x18\x11 \x01(\bR\x0ewithoutReceipt\x12-\n" +
 	"\x05facts\x18\x12 \x01(\v2\x17.remora.v1.ContextFactsR\x05facts\x12!\n" +
 	"\fstatic_facts\x18\x13 \x01(\bR\vstaticFacts\x12/\n" +
-	"\x06shares\x18\x14 \x03(\v2\x17.remora.v1.SectionShareR\x06sharesB\x12\n" +
+	"\x06shares\x18\x14 \x03(\v2\x17.remora.v1.SectionShareR\x06shares\x12%\n" +
+	"\x0eworking_memory\x18\x15 \x01(\bR\rworkingMemoryB\x12\n" +
 	"\x10_recent_messages\"y\n" +
 	"\fContextFacts\x12\f\n" +
 	"\x01k\x18\x01 \x01(\x05R\x01k\x12!\n" +
@@ -6710,7 +6793,7 @@ const file_remora_v1_memory_service_proto_rawDesc = "" +
 	"\x06origin\x18\x05 \x01(\v2\x11.remora.v1.OriginR\x06origin\"@\n" +
 	"\x10AddFactsResponse\x12\x10\n" +
 	"\x03ids\x18\x01 \x03(\tR\x03ids\x12\x1a\n" +
-	"\brevision\x18\x02 \x01(\x04R\brevision\"\x83\x02\n" +
+	"\brevision\x18\x02 \x01(\x04R\brevision\"\xa4\x02\n" +
 	"\x13ExtractFactsRequest\x12\x17\n" +
 	"\auser_id\x18\x01 \x01(\tR\x06userId\x12)\n" +
 	"\x04text\x18\x02 \x01(\v2\x13.remora.v1.SaidTextH\x00R\x04text\x12=\n" +
@@ -6718,20 +6801,24 @@ const file_remora_v1_memory_service_proto_rawDesc = "" +
 	"\adry_run\x18\x04 \x01(\bR\x06dryRun\x12\x1d\n" +
 	"\n" +
 	"request_id\x18\x05 \x01(\tR\trequestId\x12)\n" +
-	"\x06origin\x18\x06 \x01(\v2\x11.remora.v1.OriginR\x06originB\x06\n" +
+	"\x06origin\x18\x06 \x01(\v2\x11.remora.v1.OriginR\x06origin\x12\x1f\n" +
+	"\vby_patterns\x18\a \x01(\bR\n" +
+	"byPatternsB\x06\n" +
 	"\x04from\"M\n" +
 	"\bSaidText\x12\x12\n" +
 	"\x04text\x18\x01 \x01(\tR\x04text\x12-\n" +
 	"\x06source\x18\x02 \x01(\v2\x15.remora.v1.FactSourceR\x06source\"^\n" +
 	"\fSaidMessages\x12'\n" +
 	"\x0fconversation_id\x18\x01 \x01(\tR\x0econversationId\x12%\n" +
-	"\x0eafter_sequence\x18\x02 \x01(\x04R\rafterSequence\"\xaa\x01\n" +
+	"\x0eafter_sequence\x18\x02 \x01(\x04R\rafterSequence\"\xed\x01\n" +
 	"\x14ExtractFactsResponse\x12%\n" +
 	"\x05facts\x18\x01 \x03(\v2\x0f.remora.v1.FactR\x05facts\x12\x10\n" +
 	"\x03ids\x18\x02 \x03(\tR\x03ids\x12)\n" +
 	"\x10through_sequence\x18\x03 \x01(\x04R\x0fthroughSequence\x12\x12\n" +
 	"\x04more\x18\x04 \x01(\bR\x04more\x12\x1a\n" +
-	"\brevision\x18\x05 \x01(\x04R\brevision\"e\n" +
+	"\brevision\x18\x05 \x01(\x04R\brevision\x12\x1c\n" +
+	"\textractor\x18\x06 \x01(\tR\textractor\x12#\n" +
+	"\rmodel_failure\x18\a \x01(\tR\fmodelFailure\"e\n" +
 	"\x0eGetFactRequest\x12\x17\n" +
 	"\auser_id\x18\x01 \x01(\tR\x06userId\x12\x17\n" +
 	"\afact_id\x18\x02 \x01(\tR\x06factId\x12!\n" +
@@ -6751,21 +6838,24 @@ const file_remora_v1_memory_service_proto_rawDesc = "" +
 	"\x11ListFactsResponse\x12%\n" +
 	"\x05facts\x18\x01 \x03(\v2\x0f.remora.v1.FactR\x05facts\x12&\n" +
 	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\x12\x1a\n" +
-	"\brevision\x18\x03 \x01(\x04R\brevision\"\xd1\x01\n" +
+	"\brevision\x18\x03 \x01(\x04R\brevision\"\xe5\x01\n" +
 	"\x12SearchFactsRequest\x12\x17\n" +
 	"\auser_id\x18\x01 \x01(\tR\x06userId\x12\x14\n" +
 	"\x05query\x18\x02 \x01(\tR\x05query\x12\f\n" +
 	"\x01k\x18\x03 \x01(\x05R\x01k\x12!\n" +
 	"\tthreshold\x18\x04 \x01(\x01H\x00R\tthreshold\x88\x01\x01\x12*\n" +
 	"\x05times\x18\x05 \x01(\v2\x14.remora.v1.FactTimesR\x05times\x12!\n" +
-	"\fmin_revision\x18\x06 \x01(\x04R\vminRevisionB\f\n" +
+	"\fmin_revision\x18\x06 \x01(\x04R\vminRevision\x12\x12\n" +
+	"\x04pick\x18\a \x01(\bR\x04pickB\f\n" +
 	"\n" +
-	"_threshold\"\xa4\x01\n" +
+	"_threshold\"\xe6\x01\n" +
 	"\x13SearchFactsResponse\x12&\n" +
 	"\x04hits\x18\x01 \x03(\v2\x12.remora.v1.FactHitR\x04hits\x12\x1c\n" +
 	"\ttruncated\x18\x02 \x01(\bR\ttruncated\x12\x1a\n" +
 	"\brevision\x18\x03 \x01(\x04R\brevision\x12+\n" +
-	"\x05index\x18\x04 \x01(\v2\x15.remora.v1.IndexStateR\x05index\"D\n" +
+	"\x05index\x18\x04 \x01(\v2\x15.remora.v1.IndexStateR\x05index\x12\x1b\n" +
+	"\tpicked_by\x18\x05 \x01(\tR\bpickedBy\x12#\n" +
+	"\rmodel_failure\x18\x06 \x01(\tR\fmodelFailure\"D\n" +
 	"\aFactHit\x12#\n" +
 	"\x04fact\x18\x01 \x01(\v2\x0f.remora.v1.FactR\x04fact\x12\x14\n" +
 	"\x05score\x18\x02 \x01(\x01R\x05score\"\xb5\x01\n" +
@@ -6827,7 +6917,7 @@ const file_remora_v1_memory_service_proto_rawDesc = "" +
 	"\x0ePROFILE_HYBRID\x10\x01\x12\x12\n" +
 	"\x0ePROFILE_VECTOR\x10\x02\x12\x13\n" +
 	"\x0fPROFILE_LEXICAL\x10\x03\x12\x17\n" +
-	"\x13PROFILE_HYBRID_LATE\x10\x04*\xa2\x01\n" +
+	"\x13PROFILE_HYBRID_LATE\x10\x04*\xbe\x01\n" +
 	"\aSection\x12\x17\n" +
 	"\x13SECTION_UNSPECIFIED\x10\x00\x12\x12\n" +
 	"\x0eSECTION_RECENT\x10\x01\x12\x14\n" +
@@ -6835,17 +6925,19 @@ const file_remora_v1_memory_service_proto_rawDesc = "" +
 	"\x0eSECTION_SYSTEM\x10\x03\x12\x13\n" +
 	"\x0fSECTION_SUMMARY\x10\x04\x12\x18\n" +
 	"\x14SECTION_STATIC_FACTS\x10\x05\x12\x11\n" +
-	"\rSECTION_FACTS\x10\x06*l\n" +
+	"\rSECTION_FACTS\x10\x06\x12\x1a\n" +
+	"\x16SECTION_WORKING_MEMORY\x10\a*l\n" +
 	"\x05Merge\x12\x15\n" +
 	"\x11MERGE_UNSPECIFIED\x10\x00\x12\x10\n" +
 	"\fMERGE_APPEND\x10\x01\x12\x11\n" +
 	"\rMERGE_PREPEND\x10\x02\x12\x14\n" +
 	"\x10MERGE_INTERLEAVE\x10\x03\x12\x11\n" +
-	"\rMERGE_EARLIER\x10\x04*X\n" +
+	"\rMERGE_EARLIER\x10\x04*u\n" +
 	"\tRendering\x12\x19\n" +
 	"\x15RENDERING_UNSPECIFIED\x10\x00\x12\x16\n" +
 	"\x12RENDERING_MESSAGES\x10\x01\x12\x18\n" +
-	"\x14RENDERING_TRANSCRIPT\x10\x022\xf7\x11\n" +
+	"\x14RENDERING_TRANSCRIPT\x10\x02\x12\x1b\n" +
+	"\x17RENDERING_SYSTEM_PROMPT\x10\x032\xf7\x11\n" +
 	"\rMemoryService\x12Z\n" +
 	"\x0eSearchMessages\x12 .remora.v1.SearchMessagesRequest\x1a!.remora.v1.SearchMessagesResponse\"\x03\x90\x02\x01\x12]\n" +
 	"\x0fAssembleContext\x12!.remora.v1.AssembleContextRequest\x1a\".remora.v1.AssembleContextResponse\"\x03\x90\x02\x01\x12`\n" +

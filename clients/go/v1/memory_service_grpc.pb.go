@@ -116,10 +116,11 @@ type MemoryServiceClient interface {
 	// the same message counts once. An exclusive fact ends the ones of its subject and predicate that hold when it begins
 	// to; if one begins later, it ends then itself. Texts are embedded as those of memory items are.
 	AddFacts(ctx context.Context, in *AddFactsRequest, opts ...grpc.CallOption) (*AddFactsResponse, error)
-	// Finds the facts of a user in a text, or in what the user said in a conversation, by patterns for first-person statements
-	// in English, without a model, and adds them as AddFacts does. Nothing is found in questions, negations, quotations,
-	// hypotheses, and in what is no user's own words: texts that begin as Remora's recalled messages and summaries do. NOT_FOUND,
-	// CONVERSATION_NOT_FOUND if there is no such conversation.
+	// Finds the facts of a user in a text, or in what the user said in a conversation, and adds them as AddFacts does. They are
+	// found by the chat model that the server is configured with; without one, or where it fails, by patterns for first-person
+	// statements in English, which find nothing in questions, negations, quotations and hypotheses. The reply says by which.
+	// Nothing is found in what is no user's own words: texts that begin as Remora's recalled messages and summaries do.
+	// NOT_FOUND, CONVERSATION_NOT_FOUND if there is no such conversation.
 	ExtractFacts(ctx context.Context, in *ExtractFactsRequest, opts ...grpc.CallOption) (*ExtractFactsResponse, error)
 	// Gets a fact as it is recorded now. NOT_FOUND, FACT_NOT_FOUND if the user has no such fact.
 	GetFact(ctx context.Context, in *GetFactRequest, opts ...grpc.CallOption) (*GetFactResponse, error)
@@ -480,10 +481,11 @@ type MemoryServiceServer interface {
 	// the same message counts once. An exclusive fact ends the ones of its subject and predicate that hold when it begins
 	// to; if one begins later, it ends then itself. Texts are embedded as those of memory items are.
 	AddFacts(context.Context, *AddFactsRequest) (*AddFactsResponse, error)
-	// Finds the facts of a user in a text, or in what the user said in a conversation, by patterns for first-person statements
-	// in English, without a model, and adds them as AddFacts does. Nothing is found in questions, negations, quotations,
-	// hypotheses, and in what is no user's own words: texts that begin as Remora's recalled messages and summaries do. NOT_FOUND,
-	// CONVERSATION_NOT_FOUND if there is no such conversation.
+	// Finds the facts of a user in a text, or in what the user said in a conversation, and adds them as AddFacts does. They are
+	// found by the chat model that the server is configured with; without one, or where it fails, by patterns for first-person
+	// statements in English, which find nothing in questions, negations, quotations and hypotheses. The reply says by which.
+	// Nothing is found in what is no user's own words: texts that begin as Remora's recalled messages and summaries do.
+	// NOT_FOUND, CONVERSATION_NOT_FOUND if there is no such conversation.
 	ExtractFacts(context.Context, *ExtractFactsRequest) (*ExtractFactsResponse, error)
 	// Gets a fact as it is recorded now. NOT_FOUND, FACT_NOT_FOUND if the user has no such fact.
 	GetFact(context.Context, *GetFactRequest) (*GetFactResponse, error)

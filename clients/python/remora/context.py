@@ -13,15 +13,17 @@ from remora.messages import Message
 from remora.search import IndexState
 from remora.v1 import memory_service_pb2
 
-Section: TypeAlias = Literal["system", "static_facts", "facts", "summary", "recalled", "recent"]
-SharedSection: TypeAlias = Literal["static_facts", "facts", "summary", "recalled", "recent"]
+Section: TypeAlias = Literal["system", "static_facts", "facts", "working_memory", "summary", "recalled", "recent"]
+SharedSection: TypeAlias = Literal["static_facts", "facts", "working_memory", "summary", "recalled", "recent"]
 """A section that has a share of the budget."""
 Merge: TypeAlias = Literal["earlier", "append", "prepend", "interleave"]
 """How recalled messages are joined with recent ones: in one message before them that marks them as earlier and has them
 in the order of time; or as messages of their own, best first, after recent ones, before them, or between them.
 """
-Rendering: TypeAlias = Literal["messages", "transcript"]
-"""Whether the context is rendered, and counted, as chat messages or as one text."""
+Rendering: TypeAlias = Literal["messages", "transcript", "system_prompt"]
+"""Whether the context is rendered, and counted, as chat messages or as one text; or as chat messages of which the
+system message holds facts and recalled messages, as `<memory>`.
+"""
 
 MERGES: Mapping[Merge | None, memory_service_pb2.Merge.ValueType] = {
     None: memory_service_pb2.MERGE_UNSPECIFIED,
@@ -34,6 +36,7 @@ RENDERINGS: Mapping[Rendering | None, memory_service_pb2.Rendering.ValueType] = 
     None: memory_service_pb2.RENDERING_UNSPECIFIED,
     "messages": memory_service_pb2.RENDERING_MESSAGES,
     "transcript": memory_service_pb2.RENDERING_TRANSCRIPT,
+    "system_prompt": memory_service_pb2.RENDERING_SYSTEM_PROMPT,
 }
 FACT_SECTIONS = ("static_facts", "facts")
 PREVIEW = 60
@@ -42,6 +45,7 @@ SECTIONS: Mapping[memory_service_pb2.Section.ValueType, Section] = {
     memory_service_pb2.SECTION_SYSTEM: "system",
     memory_service_pb2.SECTION_STATIC_FACTS: "static_facts",
     memory_service_pb2.SECTION_FACTS: "facts",
+    memory_service_pb2.SECTION_WORKING_MEMORY: "working_memory",
     memory_service_pb2.SECTION_SUMMARY: "summary",
     memory_service_pb2.SECTION_RECALLED: "recalled",
     memory_service_pb2.SECTION_RECENT: "recent",
@@ -94,8 +98,8 @@ class Item(View):
     Attributes:
         message: The message. That of a fact is made of it: its `id` is the fact's, its `text` the fact in words.
         conversation_id: Its conversation; empty for a fact.
-        section: Whether it is the system text, a fact that holds for all or one of the user's, the summary of what has
-            left the window, was found by the query, or is one of the newest messages.
+        section: Whether it is the system text, a fact that holds for all or one of the user's, a working memory, the
+            summary of what has left the window, was found by the query, or is one of the newest messages.
         score: Its score, if the query found it.
         tokens: Its cost as rendered.
         reason: Why it was chosen, for people.
@@ -132,7 +136,8 @@ class Context:
 
     Attributes:
         items: In the order in which a model should see them.
-        memory: The facts as one message, which takes their place; None if there are none.
+        memory: The facts as one message, which takes their place; None if there are none. Rendered as `system_prompt`:
+            the system message with the facts and the recalled items, which takes the place of all of them.
         earlier: The recalled items as one message, which takes their place; None if nothing was recalled, or for
             another `merge`.
         text: The context as one text; empty unless rendered as a transcript.
@@ -194,17 +199,18 @@ class Context:
 
     def _sent(self) -> Iterator[Message]:
         """The messages that a model is sent."""
-        for message, items in groupby(self.items, key=self._in_place_of):
+        for message, items in groupby(self.items, key=lambda item: self._quoting(item.section)):
             if message is None:
                 yield from (item.message for item in items)
             else:
                 yield message
 
-    def _in_place_of(self, item: Item) -> Message | None:
-        """The message that takes the place of an item; None if it stands by itself."""
-        if item.section in FACT_SECTIONS:
+    def _quoting(self, section: Section) -> Message | None:
+        """The message that takes the place of a section's items; None if they stand by themselves."""
+        in_system = self.memory is not None and self.memory.role == "system"
+        if section in FACT_SECTIONS or (in_system and section in ("system", "recalled")):
             return self.memory
-        return self.earlier if item.section == "recalled" else None
+        return self.earlier if section == "recalled" else None
 
     def __str__(self) -> str:
         return "\n".join(_lines(self))
@@ -236,8 +242,8 @@ def _lines(context: Context) -> Iterator[str]:
     how = "exact" if context.exact else "not exact"
     yield f"context: {context.tokens_used:,} of {context.max_tokens:,} tokens, {how}"
     for section, items in groupby(context.items, key=lambda item: item.section):
-        quoted = context.memory if section in FACT_SECTIONS else context.earlier if section == "recalled" else None
-        yield f"{section.replace('_', ' ')}{', in one message of the role user' if quoted else ''}:"
+        quoted = context._quoting(section)  # noqa: SLF001 - of this module
+        yield f"{section.replace('_', ' ')}{f', in one message of the role {quoted.role}' if quoted else ''}:"
         yield from map(_item_line, items)
     yield f"{context.overhead_tokens:7,}  around the messages"
     yield from _remarks(context)

@@ -177,6 +177,8 @@ class FactSearchResult:
         truncated: Whether hits are missing because the reply would be larger than 3 MiB.
         words_only: Whether words alone counted: there is no model, or it cannot be reached.
         pending: How many of the user's facts have no vector of the model, and are found by words alone.
+        picked_by: The chat model that picked the facts, and in whose order they are; empty: none did.
+        model_failure: Why the chat model did not pick; empty: it did, or was not asked.
     """
 
     hits: tuple[FactHit, ...]
@@ -184,6 +186,8 @@ class FactSearchResult:
     truncated: bool
     words_only: bool
     pending: int
+    picked_by: str = ""
+    model_failure: str = ""
 
     def __len__(self) -> int:
         """How many hits there are."""
@@ -206,6 +210,8 @@ class FactSearchResult:
             truncated=response.truncated,
             words_only=response.index.words_only,
             pending=response.index.pending,
+            picked_by=response.picked_by,
+            model_failure=response.model_failure,
         )
 
 

@@ -12,6 +12,7 @@ from remora_server.domain.calls import Read
 from remora_server.domain.context import Context, ContextRequest, Merge, Rendering, Section
 from remora_server.domain.context_facts import FactFinder, KnownFacts
 from remora_server.domain.context_items import ANSWER, QUESTION, Origins
+from remora_server.domain.context_memories import MemorySource, working_memories
 from remora_server.domain.context_messages import SYSTEM_ROLES, ContextMessage, MessageReader, Place, Unit
 from remora_server.domain.context_sources import (
     AROUND,
@@ -30,7 +31,14 @@ from remora_server.domain.memory_list import ELEMENTS
 from remora_server.domain.newest import NewestTurns
 from remora_server.domain.pinning import Pinned, Pinning
 from remora_server.domain.relevance import speaking
-from remora_server.domain.renderings import ChatRenderer, Chosen, Rendered, Renderer, TranscriptRenderer
+from remora_server.domain.renderings import (
+    ChatRenderer,
+    Chosen,
+    Rendered,
+    Renderer,
+    SystemPromptRenderer,
+    TranscriptRenderer,
+)
 from remora_server.domain.replies import REPLY_BYTES
 from remora_server.domain.search import InConversation, MessageFilter, OfUser, SearchQuery
 from remora_server.domain.summary_prompts import summary_text
@@ -46,10 +54,11 @@ class ContextAssembler:
     """Chooses messages under a budget and renders them.
 
     The system text and the newest turn are pinned. Then come facts, within a quarter of the budget each for those of
-    the tenant and of the user, then the summary of what has left the window, if it fits, then the turns before the
-    newest one, in an unbroken run, within half of the budget; all of it where nothing is recalled. Then recalled
-    messages, by score, in all the room that is left, and what they answer or what answers them. What room remains goes
-    to further facts and turns. A request may set another order and other shares (`domain.filling`).
+    the tenant and of the user, and working memories within another one; then the summary of what has left the window,
+    if it fits, then the turns before the newest one, in an unbroken run, within half of the budget; all of it where
+    nothing is recalled. Then recalled messages, by score, in all the room that is left, and what they answer or what
+    answers them. What room remains goes to further facts and turns. A request may set another order and other shares
+    (`domain.filling`).
 
     Candidates are the turns of the newest messages, up to `recent_messages` or until they would fill the budget by
     themselves, and the hits of the search that speak to the query; hits with the rest of their tool calls, and none
@@ -66,7 +75,9 @@ class ContextAssembler:
         *,
         windows: SummarySource,
         facts: FactFinder,
+        memories: MemorySource,
     ) -> None:
+        self._memories = memories
         self._conversations = conversations
         self._messages = messages
         self._searcher = searcher
@@ -79,26 +90,52 @@ class ContextAssembler:
         """Assemble. Raises ConversationNotFound, BudgetTooSmall, ContextTooLarge, and what the search raises."""
         conversation, revision = self._conversations.get(read, request.conversation_id, "")
         user_id = request.user_id or conversation.draft.user_id
+        is_owner = user_id == conversation.draft.user_id
+        messages = UserMessages(self._messages, self._reader, read, user_id)
+        system = self._system(request, messages)
         assembly = _Assembly(
             read=read,
             request=request,
             conversation_uid=conversation.uid,
             user_id=user_id,
-            summary=self._summary(read, request) if user_id == conversation.draft.user_id else None,
-            messages=UserMessages(self._messages, self._reader, read, user_id),
+            system=system,
+            working=self._working(read, request, user_id, is_owner=is_owner),
+            summary=self._summary(read, request) if is_owner else None,
+            messages=messages,
             facts=KnownFacts(read, request, self._facts, self._reader, user_id),
             searcher=self._searcher,
             reader=self._reader,
             tokens=self._tokens,
-            renderer=self._renderer(request),
+            renderer=self._renderer(request, system),
         )
         return assembly.assemble(revision)
 
     def _summary(self, read: Read, request: ContextRequest) -> Summary | None:
         return self._windows.current(read, request.conversation_id, "")[1]
 
-    def _renderer(self, request: ContextRequest) -> Renderer:
+    def _system(self, request: ContextRequest, messages: UserMessages) -> ContextMessage | None:
+        """The system text: the one given, or else the newest in the conversation."""
+        if not request.system:
+            return messages.newest_of(request.conversation_id, *SYSTEM_ROLES)
+        return self._reader.system(request.system, self._tokens.count(O200K_BASE, [request.system])[0])
+
+    def _working(self, read: Read, request: ContextRequest, user_id: str, *, is_owner: bool) -> list[ContextMessage]:
+        if not request.working_memory:
+            return []
+        return working_memories(
+            self._memories,
+            self._reader,
+            self._tokens,
+            read,
+            request.conversation_id,
+            user_id=user_id,
+            is_owner=is_owner,
+        )
+
+    def _renderer(self, request: ContextRequest, system: ContextMessage | None) -> Renderer:
         counting = Counting(self._tokens, request.encoding, request.model)
+        if request.rendering is Rendering.SYSTEM_PROMPT:
+            return SystemPromptRenderer(counting, system)
         if request.rendering is Rendering.TRANSCRIPT:
             return TranscriptRenderer(counting)
         return ChatRenderer(counting, request.merge, request.conversation_id)
@@ -111,6 +148,8 @@ class _Assembly(Struct, frozen=True):
     request: ContextRequest
     conversation_uid: int
     user_id: str
+    system: ContextMessage | None
+    working: Sequence[ContextMessage]
     summary: Summary | None
     messages: UserMessages
     facts: KnownFacts
@@ -122,7 +161,7 @@ class _Assembly(Struct, frozen=True):
     def assemble(self, revision: int) -> Context:
         recent, runs = NewestTurns(self.request, self.messages, self.renderer).read()
         pinning = Pinning(self.request, self.renderer, self.reader, self.tokens)
-        pinned = pinning.fitting(Pinned(self._system(), recent.pinned))
+        pinned = pinning.fitting(Pinned(self.system, recent.pinned))
         selection = pinning.selection(pinned)
         text, source = self._query(recent)
         static = self.facts.static()
@@ -131,6 +170,7 @@ class _Assembly(Struct, frozen=True):
         fillers: dict[Section, Filler] = {
             Section.STATIC_FACTS: Ranked(lambda: self._single(Section.STATIC_FACTS, static)),
             Section.FACTS: Ranked(lambda: self._single(Section.FACTS, [fact.message for fact in known])),
+            Section.WORKING_MEMORY: Ranked(lambda: self._single(Section.WORKING_MEMORY, self.working)),
             Section.SUMMARY: Ranked(lambda: self._single(Section.SUMMARY, self._summarized())),
             Section.RECENT: Run(runs),
             Section.RECALLED: recall,
@@ -168,13 +208,6 @@ class _Assembly(Struct, frozen=True):
         """Messages as candidates, each by itself."""
         return candidates(self.renderer, section, [((message,),) for message in messages])
 
-    def _system(self) -> ContextMessage | None:
-        """The system text: the one given, or else the newest in the conversation."""
-        text = self.request.system
-        if not text:
-            return self.messages.newest_of(self.request.conversation_id, *SYSTEM_ROLES)
-        return self.reader.system(text, self.tokens.count(O200K_BASE, [text])[0])
-
     def _summarized(self) -> list[ContextMessage]:
         """What stands for the messages that have left the window."""
         if self.summary is None:
@@ -188,7 +221,7 @@ class _Assembly(Struct, frozen=True):
         vector = self.request.vector
         if self.request.search is None or (vector is None and not text):
             return Recalled()
-        known = {sequence for conversation_id, sequence in selection.places if conversation_id and sequence}
+        known = {sequence for conversation_id, sequence in selection.places if conversation_id and sequence > 0}
         known |= {source.sequence} if source else set()
         query = SearchQuery(
             scope=self._scope(),
@@ -243,7 +276,8 @@ class _Assembly(Struct, frozen=True):
             recent = sorted(selection.units(Section.RECENT), key=lambda unit: unit[0].sequence)
             summary = next((unit[0] for unit in selection.units(Section.SUMMARY)), None)
             facts = {section: [unit[0] for unit in selection.units(section)] for section in ELEMENTS}
-            rendered = self.renderer.render(Chosen(pinned.system, hits, recent, summary, facts))
+            working = tuple([unit[0] for unit in selection.units(Section.WORKING_MEMORY)])
+            rendered = self.renderer.render(Chosen(pinned.system, hits, recent, summary, facts, working))
             if rendered.tokens_used <= self.request.max_tokens or not selection.drop_last():
                 break
         if not selection.fits_reply:

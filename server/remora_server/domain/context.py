@@ -22,6 +22,7 @@ class Section(Enum):
     SYSTEM = "system"
     STATIC_FACTS = "static_facts"
     FACTS = "facts"
+    WORKING_MEMORY = "working_memory"
     SUMMARY = "summary"
     RECALLED = "recalled"
     RECENT = "recent"
@@ -56,6 +57,7 @@ class Rendering(Enum):
 
     MESSAGES = "messages"
     TRANSCRIPT = "transcript"
+    SYSTEM_PROMPT = "system_prompt"
 
 
 class ContextFacts(Struct, frozen=True):
@@ -102,6 +104,7 @@ class ContextRequest(Struct, frozen=True):
     include_unrelated: bool = False
     facts: ContextFacts | None = None
     static_facts: bool = False
+    working_memory: bool = False
     shares: tuple[SectionShare, ...] = ()
 
 
@@ -109,7 +112,7 @@ class Item(Struct, frozen=True):
     """One message of a context, or one fact: `encoded` is the message in wire form, `tokens` what it costs as rendered.
 
     `uncounted` is what it holds that is not counted. `partial` says that its text is truncated. `fact_id` is that of a
-    fact of the user.
+    fact of the user, or names the user's working memory.
     """
 
     encoded: bytes
@@ -129,7 +132,7 @@ class Context(Struct, frozen=True):
 
     `tokens_used` is the items' tokens and the overhead; `left_out` counts candidates; `index` is None where nothing was
     searched. `earlier` is the text that quotes the recalled messages, empty where they stand by themselves; `memory` is
-    the text of a message that lists the facts.
+    the text of a message that lists the facts, or of the system's where it holds all that is remembered.
     `unanswered` counts the newest messages that are half of a tool call, `unrelated` the hits that do not speak to the
     query. `user_id` is whose messages they are, `uids` are those of the conversations that they are from.
     """

@@ -19,6 +19,11 @@ ANSWER = "the answer to a question that the query found"
 NEWEST = "one of the newest messages"
 SUMMARY, UNNAMED = "the summary of the messages that have left the window, by {}", "a model without a name"
 STATIC, FOUND_FACT, NEWEST_FACT = "holds for all", "number {} of the facts that the query found", "recorded of late"
+OWN_MEMORY, USERS_MEMORY = "the working memory of the conversation", "the working memory of the user"
+MEMORY_ID = "working-memory"
+"""What receipts name the user's working memory by, among ids of facts."""
+_REASONS = {Section.RECENT: NEWEST, Section.STATIC_FACTS: STATIC}
+"""Of sections all of whose items have one."""
 GIVEN_SYSTEM, STORED_SYSTEM = "the system text of the request", "the newest system message"
 
 
@@ -57,7 +62,7 @@ class Origins(Struct, frozen=True):
             reason=self._reason(message, section, rank),
             uncounted=renderer.uncounted(section, message),
             partial=message.place in self.pinned.partial,
-            fact_id=message.id if section is Section.FACTS else "",
+            fact_id=_fact_id(message, section),
         )
 
     def _reason(self, message: ContextMessage, section: Section, rank: int | None) -> str:
@@ -65,11 +70,18 @@ class Origins(Struct, frozen=True):
             return GIVEN_SYSTEM if self.request.system else STORED_SYSTEM
         if section is Section.SUMMARY and self.summary is not None:
             return SUMMARY.format(self.summary.model or UNNAMED)
-        if section is Section.RECENT:
-            return NEWEST
-        if section is Section.STATIC_FACTS:
-            return STATIC
+        if section is Section.WORKING_MEMORY:
+            return OWN_MEMORY if message.conversation_id else USERS_MEMORY
+        if section in _REASONS:
+            return _REASONS[section]
         if section is Section.FACTS:
             has_query = self.facts[message.place][1] is not None
             return FOUND_FACT.format(rank) if has_query else NEWEST_FACT
         return self.sides.get(message.place, WITH_TOOLS) if rank is None else FOUND.format(rank)
+
+
+def _fact_id(message: ContextMessage, section: Section) -> str:
+    """What a receipt names an item by that is of no conversation but of the user."""
+    if section is Section.WORKING_MEMORY and not message.conversation_id:
+        return MEMORY_ID
+    return message.id if section is Section.FACTS else ""

@@ -78,6 +78,11 @@ class MessageReader(Protocol):
     ) -> ContextMessage:
         """What stands before a window, of so many tokens (in o200k_base), as a message of the user with no sequence."""
 
+    def working_memory(
+        self, conversation_id: str, user_id: str, text: str, token_count: int, *, update_time: int, sequence: int
+    ) -> ContextMessage:
+        """A working memory as a message of the user, of so many tokens (in o200k_base)."""
+
     def static_fact(self, fact: StaticFact, sequence: int) -> ContextMessage:
         """A static fact as a message of the user."""
 

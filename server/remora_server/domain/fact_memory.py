@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Protocol
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from remora_server.domain.calls import Outcome, Read, Write
+from remora_server.domain.chat_models import ChatModelFailed
+from remora_server.domain.context_memories import PREFIX as MEMORY_PREFIX
 from remora_server.domain.context_messages import ContextMessage, MessageReader
 from remora_server.domain.embedded import question, vectors
 from remora_server.domain.fact_patterns import facts_in
+from remora_server.domain.fact_prompts import ModelFacts
 from remora_server.domain.facts import FactDraft, FactFilter, FactQuery, FactSource, FactStore, FactTimes, StaticFact
 from remora_server.domain.memory_items import FoundItems
 from remora_server.domain.memory_list import KNOWN
@@ -26,8 +29,10 @@ PATTERNS = "patterns"
 MESSAGES_AT_ONCE = 1_000
 MOST_FOUND = 1_000
 """Facts of one call."""
-MOST_CHARACTERS = 1 << 20
-"""Of a conversation, one call reads so much text, or one message: a second of work, or a few."""
+MOST_CHARACTERS, MOST_MODEL_CHARACTERS = 1 << 20, 1 << 15
+"""Of a conversation, one call reads so much text, or one message: a second of work of the patterns, or a few, and one
+question to a model.
+"""
 
 
 class MessageSource(Protocol):
@@ -36,17 +41,65 @@ class MessageSource(Protocol):
     def list(self, read: Read, query: MessageQuery) -> MessagePage: ...
 
 
+class FactModel(Protocol):
+    """Finds facts in what a user says, and picks those that bear on a message. Safe to share between threads."""
+
+    def facts_in(self, texts: Sequence[str], deadline: float | None) -> ModelFacts:
+        """The facts of each text. Raises ChatModelFailed."""
+
+    def picked(self, message: str, facts: Sequence[str], deadline: float | None) -> tuple[list[int], str]:
+        """Which facts bear on a message, by their places, the most helpful first; and who says so. Raises
+        ChatModelFailed.
+        """
+
+
+class Said(Struct, frozen=True):
+    """A text of a user's, and the message that it is of, where it is one's."""
+
+    text: str
+    source: FactSource | None
+
+
+class Found(Struct, frozen=True):
+    """The facts of each of some texts, and what found them. `failure` says why the model did not; empty if it did, or
+    there is none.
+    """
+
+    drafts: tuple[tuple[FactDraft, ...], ...]
+    extractor: str
+    failure: str = ""
+
+    @property
+    def all(self) -> tuple[FactDraft, ...]:
+        """Those of all texts."""
+        return tuple([draft for drafts in self.drafts for draft in drafts])
+
+
 class Extracted(Struct, frozen=True):
-    """What was found, in the order of saying; the last message that was read, and whether others are behind it."""
+    """What was found, in the order of saying; the last message that was read, and whether others are behind it. The
+    rest is as in Found.
+    """
 
     drafts: tuple[FactDraft, ...]
     revision: int = 0
     through_sequence: int = 0
     more: bool = False
+    extractor: str = PATTERNS
+    failure: str = ""
+
+
+class Picked(Struct, frozen=True):
+    """Facts that were found, and the model that picked them; empty: none did. `failure` says why it did not."""
+
+    found: FoundItems
+    picker: str = ""
+    failure: str = ""
 
 
 class FactMemory:
-    """Adds and finds facts: it makes the vectors of what they say, by the model of the tenant."""
+    """Adds and finds facts: it makes the vectors of what they say, by the model of the tenant. With a chat `model`, it
+    finds and picks facts; where that fails, patterns find them, and their ranks stay.
+    """
 
     def __init__(
         self,
@@ -54,7 +107,9 @@ class FactMemory:
         messages: MessageSource,
         reader: MessageReader,
         embedders: PerTenant[Embedder | None],
+        model: FactModel | None = None,
     ) -> None:
+        self._model = model
         self._facts = facts
         self._messages = messages
         self._reader = reader
@@ -91,17 +146,38 @@ class FactMemory:
         """The tenant's static facts: see `FactStore`."""
         return self._facts.static(read)
 
+    def picked(self, read: Read, user_id: str, query: FactQuery) -> Picked:
+        """Of the best facts those that the chat model picks, in its order; all of them where it does not."""
+        found = self.search(read, user_id, query)
+        if self._model is None or not found.hits:
+            return Picked(found)
+        texts = [self._reader.fact(hit.encoded, 0).text for hit in found.hits]
+        try:
+            picked, picker = self._model.picked(query.text, texts, read.deadline)
+        except ChatModelFailed as error:
+            return Picked(found, failure=str(error))
+        return Picked(replace(found, hits=tuple([found.hits[number] for number in picked])), picker)
+
+    @property
+    def asks_model(self) -> bool:
+        """Whether finding facts may take as long as a model does."""
+        return self._model is not None
+
     def keep(self, write: Write, user_id: str, messages: Iterable[ContextMessage]) -> None:
         """Add what messages say of their user. What was added before is not added again."""
-        drafts = [draft for message in messages for draft in _said(message)]
-        for begin in range(0, len(drafts), MOST_FOUND):
-            self.add(write, user_id, drafts[begin : begin + MOST_FOUND])
+        for said in _portions([said for message in messages for said in _said(message)], self._most_characters):
+            drafts = self._found(said, write.deadline).all
+            for begin in range(0, len(drafts), MOST_FOUND):
+                self.add(write, user_id, drafts[begin : begin + MOST_FOUND])
 
-    def in_text(self, text: str, source: FactSource | None) -> Extracted:
+    def in_text(self, read: Read, text: str, source: FactSource | None, *, by_patterns: bool = False) -> Extracted:
         """What a text of a user's says."""
-        return Extracted(tuple(_drafts(text, source)))
+        found = self._found(_own([Said(text, source)]), read.deadline, by_patterns=by_patterns)
+        return Extracted(found.all, extractor=found.extractor, failure=found.failure)
 
-    def in_conversation(self, read: Read, conversation_id: str, user_id: str, after_sequence: int) -> Extracted:
+    def in_conversation(
+        self, read: Read, conversation_id: str, user_id: str, after_sequence: int, *, by_patterns: bool = False
+    ) -> Extracted:
         """What a user says in a conversation. Raises ConversationNotFound."""
         query = MessageQuery(
             conversation_id,
@@ -111,30 +187,94 @@ class FactMemory:
             limit=MESSAGES_AT_ONCE,
         )
         page = self._messages.list(read, query)
-        found: list[FactDraft] = []
-        through, characters = after_sequence, 0
-        for message in self._reader.page(conversation_id, page.encoded):
-            drafts = _said(message)
-            characters += len(message.text)
-            is_too_much = characters > MOST_CHARACTERS or len(found) + len(drafts) > MOST_FOUND
-            if through > after_sequence and is_too_much:
-                return Extracted(tuple(found), page.revision, through, more=True)
-            found += drafts
-            through = message.sequence
-        return Extracted(tuple(found), page.revision, through, page.more)
+        most = MOST_CHARACTERS if by_patterns else self._most_characters
+        messages = _as_many_as(self._reader.page(conversation_id, page.encoded), most)
+        said = [(message.sequence, each) for message in messages for each in _said(message)]
+        found = self._found([each for _, each in said], read.deadline, by_patterns=by_patterns)
+        through = messages[-1].sequence if messages else after_sequence
+        drafts: list[FactDraft] = []
+        for (sequence, _), those in zip(said, found.drafts, strict=True):
+            if drafts and len(drafts) + len(those) > MOST_FOUND:
+                through = sequence - 1
+                break
+            drafts += those
+        more = page.more or through < page.last_sequence
+        return Extracted(tuple(drafts), page.revision, through, more, found.extractor, found.failure)
+
+    @property
+    def _most_characters(self) -> int:
+        return MOST_CHARACTERS if self._model is None else MOST_MODEL_CHARACTERS
+
+    def _found(self, said: Sequence[Said], deadline: float | None, *, by_patterns: bool = False) -> Found:
+        """What a user's own texts say: by the model, or else by patterns."""
+        failure = ""
+        if self._model is not None and said and not by_patterns:
+            try:
+                return _of_model(self._model, said, deadline)
+            except ChatModelFailed as error:
+                failure = str(error)
+        return Found(tuple([tuple(_drafts(each)) for each in said]), PATTERNS, failure)
 
 
-def _said(message: ContextMessage) -> list[FactDraft]:
+def _of_model(model: FactModel, said: Sequence[Said], deadline: float | None) -> Found:
+    """What a model finds in texts. Raises ChatModelFailed."""
+    if any(len(each.text) > MOST_MODEL_CHARACTERS for each in said):
+        raise ChatModelFailed(f"a text has more than {MOST_MODEL_CHARACTERS} characters")
+    answer = model.facts_in([each.text for each in said], deadline)
+    drafts: list[list[FactDraft]] = [[] for _ in said]
+    for found in answer.found[:MOST_FOUND]:
+        draft = FactDraft(
+            subject=found.subject,
+            predicate=found.predicate,
+            object=found.object,
+            confidence=found.confidence,
+            exclusive=found.exclusive,
+            extractor=answer.model,
+            source=said[found.message].source,
+        )
+        drafts[found.message].append(draft)
+    return Found(tuple(map(tuple, drafts)), answer.model)
+
+
+def _as_many_as(messages: Sequence[ContextMessage], most: int) -> Sequence[ContextMessage]:
+    """The first messages that have so many characters at most, or the first one."""
+    characters = 0
+    for number, message in enumerate(messages):
+        characters += len(message.text)
+        if number and characters > most:
+            return messages[:number]
+    return messages
+
+
+def _portions(said: Sequence[Said], most: int) -> Iterator[list[Said]]:
+    """Texts in portions of so many characters at most, or of one text."""
+    portion: list[Said] = []
+    characters = 0
+    for each in said:
+        characters += len(each.text)
+        if portion and characters > most:
+            yield portion
+            portion, characters = [], len(each.text)
+        portion.append(each)
+    if portion:
+        yield portion
+
+
+def _said(message: ContextMessage) -> list[Said]:
     """What a message says in its user's own words; nothing where it is another one's, or a tool's."""
     if not message.opens_turn:
         return []
-    return _drafts(message.text, FactSource(message.conversation_id, message.id, message.sent_time))
+    source = FactSource(message.conversation_id, message.id, message.sent_time)
+    return _own([Said(message.text, source)])
 
 
-def _drafts(text: str, source: FactSource | None) -> list[FactDraft]:
-    """What a text says in its user's own words, up to so much as one call gives."""
-    if text.startswith((EARLIER, KNOWN, SUMMARY_PREFIX)):
-        return []
+def _own(said: Sequence[Said]) -> list[Said]:
+    """What is no text that Remora made."""
+    return [each for each in said if not each.text.startswith((EARLIER, KNOWN, MEMORY_PREFIX, SUMMARY_PREFIX))]
+
+
+def _drafts(said: Said) -> list[FactDraft]:
+    """What patterns find in a text, up to so much as one call gives."""
     return [
         FactDraft(
             subject=found.subject,
@@ -143,7 +283,7 @@ def _drafts(text: str, source: FactSource | None) -> list[FactDraft]:
             confidence=found.confidence,
             exclusive=found.exclusive,
             extractor=PATTERNS,
-            source=source,
+            source=said.source,
         )
-        for found in facts_in(text)[:MOST_FOUND]
+        for found in facts_in(said.text)[:MOST_FOUND]
     ]

@@ -305,6 +305,11 @@ def without_conversation(fact: Fact, conversation_id: str) -> Fact | None:
     return replace(fact, sources=kept) if kept else None
 
 
+def are_of(ids: Sequence[str], drafts: Sequence[FactDraft]) -> bool:
+    """Whether these are the ids of facts that say what the drafts do."""
+    return len(ids) == len(drafts) and all(map(str.startswith, ids, map(_prefix_of_same, drafts)))
+
+
 def normal(text: str) -> str:
     """A text without case and with single spaces: what of facts is compared."""
     return " ".join(text.casefold().split())

@@ -9,10 +9,13 @@ from remora_server.domain.budgets import Candidate, Selection
 from remora_server.domain.context import ContextRequest, Section, SectionShare
 
 FACTS_SHARE = 0.25
-"""The part of the budget that each section of facts may take at first, where the request does not say."""
+"""The part of the budget that each section of facts, and working memory, may take at first, where the request does not
+say.
+"""
 ORDER = (
     SectionShare(Section.STATIC_FACTS, FACTS_SHARE),
     SectionShare(Section.FACTS, FACTS_SHARE),
+    SectionShare(Section.WORKING_MEMORY, FACTS_SHARE),
     SectionShare(Section.SUMMARY),
     SectionShare(Section.RECENT),
     SectionShare(Section.RECALLED),

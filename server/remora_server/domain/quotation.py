@@ -51,7 +51,7 @@ class Quotation(Struct, frozen=True):
 
     def date_line(self, message: ContextMessage) -> str:
         """The line over the message's session."""
-        day = date.fromordinal(EPOCH_ORDINAL + message.sent_time // DAY).isoformat()
+        day = day_of(message)
         if self.here in (None, message.conversation_id):
             return f"[{day}]\n"
         return f"[{day}, conversation {_one_line(message.conversation_id)}]\n"
@@ -76,6 +76,16 @@ class Quotation(Struct, frozen=True):
         for number, message in enumerate(ordered):
             first.setdefault(self.session(message), number)
         return tuple(sorted(ordered, key=lambda message: first[self.session(message)]))
+
+
+def day_of(message: ContextMessage) -> str:
+    """When it was sent, in UTC."""
+    return date.fromordinal(EPOCH_ORDINAL + message.sent_time // DAY).isoformat()
+
+
+def in_time(messages: Sequence[ContextMessage]) -> list[ContextMessage]:
+    """Messages in the order of time."""
+    return sorted(messages, key=_moment)
 
 
 def _moment(message: ContextMessage) -> tuple[int, str, int]:

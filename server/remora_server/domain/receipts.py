@@ -12,14 +12,16 @@ from msgspec import Struct
 from remora_server.domain.calls import Read, Write
 from remora_server.domain.context import Section
 from remora_server.domain.context_messages import ContextMessage
-from remora_server.domain.memory_list import ELEMENTS, memory_text
+from remora_server.domain.memory_list import ELEMENTS, memory_text, system_text
 from remora_server.domain.quotation import Quotation
 from remora_server.domain.renderings import EARLIER, Chosen, transcript
 from remora_server.domain.workflows import PartPosition
 
 OF_SUMMARY = (1 << 63) - 1
 """The sequence under which summaries are kept, which are no messages and have none."""
-_BEFORE = frozenset({Section.SYSTEM, Section.SUMMARY, *ELEMENTS})
+OF_MEMORY = OF_SUMMARY - 1
+"""The sequence under which the working memory of a conversation is kept."""
+_BEFORE = frozenset({Section.SYSTEM, Section.WORKING_MEMORY, Section.SUMMARY, *ELEMENTS})
 """What stands before all others."""
 
 
@@ -29,6 +31,7 @@ class TextForm(Enum):
     NONE = 0
     EARLIER = 1
     TRANSCRIPT = 2
+    SYSTEM = 3
 
 
 class Texts(Struct, frozen=True):
@@ -47,7 +50,8 @@ class Texts(Struct, frozen=True):
 
 class ReplyItem(Struct, frozen=True):
     """A message of a reply, in wire form. `rest` is what the reply has beside it; `uid` is the conversation's, 0 where
-    the message is of none, but was made from the request, or (with a `fact_id`) from a fact of the user.
+    the message is of none, but was made from the request, or (with a `fact_id`) from a fact or the working memory of
+    the user. One that has no sequence is kept under `kept_at`.
     """
 
     conversation_id: str
@@ -55,6 +59,7 @@ class ReplyItem(Struct, frozen=True):
     encoded: bytes
     rest: bytes
     fact_id: str = ""
+    kept_at: int = OF_SUMMARY
 
 
 class ReceiptDraft(Struct, frozen=True):
@@ -157,8 +162,18 @@ def texts_of(form: TextForm, conversation_id: str, messages: Mapping[Section, Se
     """The texts of a reply that has these messages."""
     if form is TextForm.TRANSCRIPT:
         others = [(each,) for section, given in messages.items() if section not in _BEFORE for each in given]
-        chosen = Chosen(_first(messages, Section.SYSTEM), (), others, _first(messages, Section.SUMMARY), messages)
+        chosen = Chosen(
+            _first(messages, Section.SYSTEM),
+            (),
+            others,
+            _first(messages, Section.SUMMARY),
+            messages,
+            tuple(messages.get(Section.WORKING_MEMORY, ())),
+        )
         return Texts("".join(line for part in transcript(Quotation(), chosen) for line in part.lines))
+    if form is TextForm.SYSTEM:
+        system = _first(messages, Section.SYSTEM)
+        return Texts(memory=system_text("" if system is None else system.text, messages))
     recalled = messages.get(Section.RECALLED, ()) if form is TextForm.EARLIER else ()
     earlier = EARLIER + "".join(Quotation(conversation_id).lines(recalled).lines) if recalled else ""
     return Texts(memory=memory_text(messages), earlier=earlier)
@@ -225,6 +240,8 @@ def _change(before: Standing, after: Standing) -> str:
         told.append(f"the message was replaced at revision {after.item.revision}")
     elif before.item.digest != after.item.digest and (before.partial or after.partial):
         told.append("its text was truncated to another length")
+    elif before.item.digest != after.item.digest and after.section == "WORKING_MEMORY":
+        told.append("the working memory was changed")
     if before.section != after.section:
         told.append(f"it was {before.section.lower()} and is {after.section.lower()}")
     if before.score != after.score:
@@ -240,9 +257,9 @@ def _told(score: float | None) -> str:
 
 def _why_out(gone: Standing, after: Sequence[Standing], *, is_erased: bool) -> str:
     if is_erased:
-        return "the fact was forgotten" if gone.section == "FACTS" else "the message was erased"
-    if gone.section == "STATIC_FACTS":
-        return "the static facts are others, or there is no room for it"
+        return _ERASED.get(gone.section, "the message was erased")
+    if gone.section in _OUT:
+        return _OUT[gone.section]
     if gone.section == "SYSTEM":
         return "another system text takes its place" if _of(after, "SYSTEM") else "there is no system text"
     if gone.section == "SUMMARY":
@@ -252,6 +269,13 @@ def _why_out(gone: Standing, after: Sequence[Standing], *, is_erased: bool) -> s
         return f"the recent messages begin later, at sequence {min(newest)}" if newest else "no message is recent"
     found = len(_of(after, gone.section))
     return f"the query found others: {found} are in" if found else "nothing of its section is in"
+
+
+_OUT = {
+    "STATIC_FACTS": "the static facts are others, or there is no room for it",
+    "WORKING_MEMORY": "there is no room for the working memory, or it was not asked for",
+}
+_ERASED = {"FACTS": "the fact was forgotten", "WORKING_MEMORY": "the working memory was deleted"}
 
 
 def _of(standings: Sequence[Standing], section: str) -> list[Standing]:

@@ -9,19 +9,22 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from remora_server.domain.context import Merge, Section, joined
-from remora_server.domain.context_messages import USER, ContextMessage, Unit
+from remora_server.domain.context_messages import SYSTEM, USER, ContextMessage, Unit
 from remora_server.domain.costs import REPLY_PRIMING, TOKENS_PER_MESSAGE, Counting
 from remora_server.domain.memory_list import (
     CLOSING,
     ELEMENTS,
+    GAP,
+    IN_SYSTEM,
     KNOWN,
     KNOWN_ROLE,
     OPENING,
-    fact_line,
+    before_memory,
     frame,
+    line_of,
     memory_lines,
 )
-from remora_server.domain.quotation import Lines, Quotation
+from remora_server.domain.quotation import Lines, Quotation, in_time
 from remora_server.domain.tokens import APPROXIMATE, APPROXIMATE_CHARACTERS
 
 EARLIER = "Earlier messages from memory, for reference; the conversation itself follows after them.\n"
@@ -41,6 +44,7 @@ class Chosen(Struct, frozen=True):
     recent: Sequence[Unit]
     summary: ContextMessage | None = None
     facts: Mapping[Section, Sequence[ContextMessage]] = {}
+    working: Unit = ()
 
     @property
     def first(self) -> Unit:
@@ -50,7 +54,7 @@ class Chosen(Struct, frozen=True):
     @property
     def second(self) -> Unit:
         """What stands behind the facts."""
-        return () if self.summary is None else (self.summary,)
+        return self.working if self.summary is None else (*self.working, self.summary)
 
 
 class Rendered(Struct, frozen=True):
@@ -145,8 +149,8 @@ class _Listed(Struct, frozen=True):
 class ChatRenderer:
     """Chat messages, measured in tokens (`domain.costs`). Units stay in one piece.
 
-    Facts are lines of one message behind the system text. Recalled messages are lines of one message before the recent
-    ones, or messages of their own in VoltAgent's orders.
+    Working memories and the summary are messages of their own. Facts are lines of one message behind the system text.
+    Recalled messages are lines of one message before the recent ones, or messages of their own in VoltAgent's orders.
     """
 
     def __init__(self, counting: Counting, merge: Merge, here: str) -> None:
@@ -164,9 +168,12 @@ class ChatRenderer:
 
     def measure(self, section: Section, messages: Sequence[ContextMessage]) -> list[int]:
         if section in ELEMENTS:
-            return self._scale.lines([fact_line(message) for message in messages])
+            return self._scale.lines([line_of(section, message) for message in messages])
         if self._quotes(section):
             return self._scale.lines([self._quotation.line(message) for message in messages])
+        return self._of_messages(messages)
+
+    def _of_messages(self, messages: Sequence[ContextMessage]) -> list[int]:
         return [tokens * self._scale.unit for tokens in self._counting.messages(messages)]
 
     def shares(self, section: Section, message: ContextMessage) -> tuple[Share, ...]:
@@ -191,7 +198,7 @@ class ChatRenderer:
 
     def text_bytes(self, section: Section, message: ContextMessage) -> int:
         if section in ELEMENTS:
-            return len(fact_line(message).encode())
+            return len(line_of(section, message).encode())
         return len(self._quotation.line(message).encode()) if self._quotes(section) else 0
 
     def uncounted(self, section: Section, message: ContextMessage) -> tuple[str, ...]:
@@ -229,9 +236,63 @@ class ChatRenderer:
         return _Listed(listed.messages, tokens, overhead, text)
 
 
+class SystemPromptRenderer(ChatRenderer):
+    """Chat messages whose system message holds all that is remembered, behind its own text: facts and recalled messages
+    in the elements of the proposal for Ballerina's agents.
+    """
+
+    def __init__(self, counting: Counting, system: ContextMessage | None) -> None:
+        super().__init__(counting, Merge.EARLIER, "")
+        self._has_system = system is not None
+
+    def measure(self, section: Section, messages: Sequence[ContextMessage]) -> list[int]:
+        if section in IN_SYSTEM:
+            return self._scale.lines([line_of(section, message) for message in messages])
+        return self._of_messages(messages)
+
+    def shares(self, section: Section, _message: ContextMessage) -> tuple[Share, ...]:
+        if section not in IN_SYSTEM:
+            return ()
+        if self._has_system:
+            around = sum(self._scale.lines([GAP + OPENING, CLOSING])) + self._scale.unit - 1
+        else:
+            around = self._frame(SYSTEM, [OPENING, CLOSING])
+        return (OPENING, around), _element(self._scale, section)
+
+    def text_bytes(self, section: Section, message: ContextMessage) -> int:
+        if section is Section.SYSTEM:
+            return len(message.text.encode())
+        return len(line_of(section, message).encode()) if section in IN_SYSTEM else 0
+
+    def uncounted(self, section: Section, message: ContextMessage) -> tuple[str, ...]:
+        return () if section in IN_SYSTEM else self._counting.uncounted(message)
+
+    def render(self, chosen: Chosen) -> Rendered:
+        listed = memory_lines(
+            {**chosen.facts, Section.RECALLED: in_time(_messages(chosen.recalled))}, elements=IN_SYSTEM
+        )
+        others = (*chosen.second, *_messages(chosen.recent))
+        costs = tuple(self._counting.messages((*chosen.first, *others)))
+        first = len(chosen.first)
+        before = before_memory(chosen.first[0].text if chosen.first else "")
+        added = self._scale.added([before, *listed.lines])
+        tokens = tuple([added[number + 1] for number in listed.shown])
+        text = before + "".join(listed.lines) if listed.lines else ""
+        overhead = 0
+        if text:
+            whole = self._frame_tokens(SYSTEM) + self._counting.texts([text])[0]
+            overhead = whole - sum(tokens) - sum(costs[:first])
+        return Rendered(
+            (*chosen.first, *listed.messages, *others),
+            (*costs[:first], *tokens, *costs[first:]),
+            REPLY_PRIMING + overhead,
+            memory=text,
+        )
+
+
 class TranscriptRenderer:
-    """One text of lines (`domain.quotation`): the system text, the facts, the summary, then all messages in the order
-    of time.
+    """One text of lines (`domain.quotation`): the system text, the facts, working memories, the summary, then all
+    messages in the order of time.
     """
 
     fixed = 0
@@ -251,13 +312,13 @@ class TranscriptRenderer:
         return self._scale.lines([self._line(section, message) for message in messages])
 
     def _line(self, section: Section, message: ContextMessage) -> str:
-        return fact_line(message) if section in ELEMENTS else self._quotation.line(message)
+        return line_of(section, message) if section in ELEMENTS else self._quotation.line(message)
 
     def shares(self, section: Section, message: ContextMessage) -> tuple[Share, ...]:
         if section in ELEMENTS:
             around = (OPENING, sum(self._scale.lines([OPENING, f"{CLOSING}\n"])))
             return around, _element(self._scale, section)
-        if section in (Section.SYSTEM, Section.SUMMARY):
+        if section in (Section.SYSTEM, Section.WORKING_MEMORY, Section.SUMMARY):
             return ()
         return ((self._quotation.session(message), self._scale.lines([self._quotation.date_line(message)])[0]),)
 

@@ -74,3 +74,8 @@ class ShortTermPolicy(Struct, frozen=True):
         if isinstance(self.overflow, Flush):
             return int(self.max_tokens * self.overflow.ratio)
         return self.max_tokens
+
+
+def gives_facts(policy: ShortTermPolicy) -> bool:
+    """Whether messages give their facts before they leave."""
+    return isinstance(policy.overflow, Flush) and policy.overflow.extract_facts

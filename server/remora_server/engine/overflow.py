@@ -1,4 +1,4 @@
-"""The thread that moves windows which have more tokens than they may, or has summaries written for that."""
+"""The thread that moves windows with too many tokens, or has them summarised."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from remora_server import failpoints
 from remora_server.domain.calls import Read, Write
 from remora_server.domain.context_messages import ContextMessage
 from remora_server.domain.errors import ConversationNotFound, RemoraError
-from remora_server.domain.short_term import Flush, ShortTermPolicy, Summarize
+from remora_server.domain.short_term import ShortTermPolicy, Summarize, gives_facts
 from remora_server.domain.status import OverflowStatus
 from remora_server.domain.summarizing import Summarizing, SummaryRequest, WindowReader, WindowView
 from remora_server.domain.tokens import O200K_BASE, TokenCounter
@@ -27,7 +27,7 @@ from remora_server.supervision import LongLived
 MOST_WATCHED = 100_000
 """Conversations whose tokens are known. The least recently written is counted again when it is written next."""
 NOTHING_TO_SUMMARIZE = 8
-"""A window whose newest messages alone are too many tokens is looked at again after one in so many of these."""
+"""A window whose newest messages alone have too many tokens is looked at again when it has grown by this fraction."""
 
 logger = logging.getLogger(__name__)
 
@@ -35,18 +35,21 @@ logger = logging.getLogger(__name__)
 class FactKeeper(Protocol):
     """Keeps what messages say of their user: see `domain.fact_memory.FactMemory`."""
 
+    @property
+    def asks_model(self) -> bool: ...
+
     def keep(self, write: Write, user_id: str, messages: Iterable[ContextMessage]) -> None: ...
 
 
 class Watched(Struct):
-    """What is known of a window: by how many tokens it may still grow."""
+    """By how many tokens a window may still grow."""
 
     policy: ShortTermPolicy
     room: int
 
 
 class Grown(Struct):
-    """What was appended to a window while it was looked at, which may have been seen or not, up to a revision."""
+    """What was appended to a window while it was looked at, up to a revision. The look may have seen it or not."""
 
     growths: list[Growth] = []
     revision: int = 0
@@ -56,7 +59,7 @@ class Overflow:
     """Moves windows in the background, from `start` to `close`, one conversation at a time.
 
     What fails is tried again after a while, which grows. After a restart, a window is looked at when its conversation
-    is written to. Summaries are written by threads of their own.
+    is written to. Summaries are written by threads of their own, which also flush windows whose facts a model finds.
     """
 
     def __init__(
@@ -73,7 +76,7 @@ class Overflow:
         self._tokens = tokens
         self._facts = facts
         self._summarizing = Summarizing(windows, store, tokens)
-        self._summaries = Summaries(windows, self._summarizing, author, self._turn)
+        self._summaries = Summaries(windows, self._summarizing, author, self._turn, self._flush)
         self._watched: OrderedDict[Key, Watched] = OrderedDict()
         self._looked_at: dict[Key, Grown] = {}
         self._lock = new_lock(Level.LEAF)
@@ -86,7 +89,7 @@ class Overflow:
         self._summaries.start()
 
     def close(self) -> None:
-        """End after the conversation at hand."""
+        """End after the current conversation."""
         self._thread.end()
         self._turns.close()
         self._thread.join()
@@ -98,12 +101,12 @@ class Overflow:
         return self._thread.failure or self._summaries.failure
 
     def failure_of(self, tenant_id: str, conversation_id: str) -> str:
-        """Why the window of a conversation could not be moved; empty where nothing is wrong."""
+        """Why the window of a conversation could not be moved; empty if nothing failed."""
         key = tenant_id, conversation_id
         return self._turns.failure_of(key) or self._summaries.failure_of(key)
 
     def status(self, tenant_id: str | None) -> OverflowStatus:
-        """How the windows of a tenant, or with None of all, fare."""
+        """How many windows of a tenant, or with None of all tenants, could not be moved, and why."""
         moves, summaries = self._turns.failing(tenant_id), self._summaries.failing(tenant_id)
         if not moves and not summaries:
             return OverflowStatus()
@@ -117,8 +120,8 @@ class Overflow:
             self._turn(key, revision)
 
     def _has_room(self, key: Key, revision: int, growth: Growth) -> bool:
-        """Whether a window need not be looked at for this. One that is being looked at counts it at the end of that:
-        else it would be looked at for as long as anybody writes.
+        """Whether a window need not be looked at for this. A window that is being looked at counts it at the end of
+        the look: otherwise it would be looked at for as long as anybody writes.
         """
         with self._lock:
             grown = self._looked_at.get(key)
@@ -185,7 +188,7 @@ class Overflow:
             self._turn(key, grown.revision)
 
     def _looked(self, key: Key, revision: int) -> Watched | None:
-        """Move a window, if it has too many tokens, and say how many it may have now; None without a policy."""
+        """Move a window, if it has too many tokens. Returns by how many it may grow; None without a policy."""
         tenant_id, conversation_id = key
         view = self._windows.view(Read(tenant_id, min_revision=revision), conversation_id)
         policy = view.conversation.draft.short_term
@@ -195,20 +198,36 @@ class Overflow:
         begin = first or view.window.first_sequence
         system = newest_system(view.listed, begin)
         if first or system != view.window.system_sequence:
-            if isinstance(policy.overflow, Flush) and policy.overflow.extract_facts:
-                leaving = [message for message in view.messages if message.sequence < first]
-                write = Write(tenant_id, method="ExtractFacts")
-                self._facts.keep(write, view.conversation.draft.user_id, leaving)
-            write = Write(tenant_id, method="MoveWindow")
-            self._store.move(write, conversation_id, view.conversation.uid, view.window, Window(begin, system))
+            if first and gives_facts(policy) and self._facts.asks_model:
+                self._summaries.wait(key, view.revision)
+                return Watched(policy, policy.trigger)
+            self._leave(key, view, policy, Window(begin, system))
         left = sum(
             count for message, count in zip(view.messages, view.counts, strict=True) if message.sequence >= first
         )
         room = policy.trigger - left - view.summary_tokens
         return Watched(policy, room if room >= 0 else self._room_beyond(key, view, policy))
 
+    def _leave(self, key: Key, view: WindowView, policy: ShortTermPolicy, window: Window) -> int:
+        """Move a window, and keep the facts in what leaves it first where the policy wants that; the revision."""
+        tenant_id, conversation_id = key
+        if gives_facts(policy):
+            leaving = [message for message in view.messages if message.sequence < window.first_sequence]
+            write = Write(tenant_id, method="ExtractFacts")
+            self._facts.keep(write, view.conversation.draft.user_id, leaving)
+        write = Write(tenant_id, method="MoveWindow")
+        return self._store.move(write, conversation_id, view.conversation.uid, view.window, window).revision
+
+    def _flush(self, key: Key, view: WindowView) -> None:
+        """Move a window that gives facts, however long finding them takes."""
+        policy = view.conversation.draft.short_term
+        first = 0 if policy is None else first_to_stay(policy, view.messages, view.counts)
+        if policy is not None and first:
+            window = Window(first, newest_system(view.listed, first))
+            self._turn(key, self._leave(key, view, policy, window))
+
     def _room_beyond(self, key: Key, view: WindowView, policy: ShortTermPolicy) -> int:
-        """By how much a window may grow that has too many tokens already, before it is looked at again."""
+        """By how much a window that already has too many tokens may grow before it is looked at again."""
         overflow = policy.overflow
         if not isinstance(overflow, Summarize):
             return -1
@@ -219,7 +238,7 @@ class Overflow:
         return policy.trigger
 
     def _stop_looking(self, key: Key, watched: Watched | None) -> bool:
-        """Count what is appended from here on; what came since the look began is counted, too. Whether anything did."""
+        """Count what is appended from now on, and what came since the look began. Returns whether anything did."""
         with self._lock:
             growths = self._looked_at.pop(key).growths
             if watched is not None:

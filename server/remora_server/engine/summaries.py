@@ -1,4 +1,4 @@
-"""The threads that write summaries, which may take as long as a model does."""
+"""The threads that write summaries and flush windows, which may take as long as a model does."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ from remora_server import failpoints
 from remora_server.domain.calls import Read, Write
 from remora_server.domain.chat_models import ChatModelFailed
 from remora_server.domain.errors import ConversationNotFound, RemoraError, SummaryOutdated
-from remora_server.domain.short_term import Summarize
+from remora_server.domain.short_term import Summarize, gives_facts
 from remora_server.domain.summarizing import Summarizing, SummaryPlan, SummaryRequest, WindowReader, WindowView
+from remora_server.domain.windows import WindowMoved
 from remora_server.engine.authors import Author
 from remora_server.engine.turns import Failed, Key, Turns
 from remora_server.supervision import LongLived
@@ -23,9 +24,10 @@ logger = logging.getLogger(__name__)
 
 class Summaries:
     """Writes the summaries of conversations, from `start` to `close`. `on_stored` is told of each, with a revision.
+    `flush` is given conversations whose windows give facts to a model before they move.
 
-    What a model is asked is asked under no lock. What fails leaves the conversation as it was, and is tried again after
-    a while, which grows.
+    The model is called without a lock. A failure leaves the conversation as it was and is tried again after a growing
+    pause.
     """
 
     def __init__(
@@ -34,7 +36,9 @@ class Summaries:
         summarizing: Summarizing,
         author: Author,
         on_stored: Callable[[Key, int], None],
+        flush: Callable[[Key, WindowView], None],
     ) -> None:
+        self._flush = flush
         self._windows = windows
         self._summarizing = summarizing
         self._author = author
@@ -48,7 +52,7 @@ class Summaries:
             thread.start()
 
     def close(self) -> None:
-        """End after the summaries at hand; the model must answer no more."""
+        """End after the current summaries. The model must have been closed before."""
         for thread in self._threads:
             thread.end()
         self._turns.close()
@@ -61,15 +65,15 @@ class Summaries:
         return next((thread.failure for thread in self._threads if thread.failure), "")
 
     def wait(self, key: Key, revision: int) -> None:
-        """Have a conversation summarised that has too many tokens, as of a revision or later."""
+        """Have a conversation summarised or flushed that has too many tokens, as of a revision or later."""
         self._turns.wait(key, revision)
 
     def failure_of(self, key: Key) -> str:
-        """Why a conversation could not be summarised; empty where nothing is wrong."""
+        """Why a conversation could not be summarised or flushed; empty where nothing is wrong."""
         return self._turns.failure_of(key)
 
     def failing(self, tenant_id: str | None) -> dict[Key, Failed]:
-        """The conversations of a tenant, or with None of all, that could not be summarised."""
+        """The conversations of a tenant, or with None of all, that could not be summarised or flushed."""
         return self._turns.failing(tenant_id)
 
     def _run(self) -> None:
@@ -85,23 +89,32 @@ class Summaries:
 
     def _try(self, key: Key, revision: int) -> None:
         try:
-            self._summarize(key, revision)
+            self._work(key, revision)
         except ConversationNotFound:
             self._turns.succeeded(key)
-        except SummaryOutdated:
+        except (SummaryOutdated, WindowMoved):
             self._turns.wait(key, revision)
         except (ChatModelFailed, RemoraError) as error:
             wait = error.wait if isinstance(error, ChatModelFailed) else 0.0
             if self._turns.failed(key, str(error), wait):
                 logger.warning(
-                    "a conversation cannot be summarised; it is tried again", extra={"reason": type(error).__name__}
+                    "a conversation cannot be shortened; it is tried again", extra={"reason": type(error).__name__}
                 )
         else:
             if self._turns.succeeded(key):
-                logger.info("a conversation was summarised at last")
+                logger.info("a conversation was shortened at last")
+
+    def _work(self, key: Key, revision: int) -> None:
+        tenant_id, conversation_id = key
+        view = self._windows.view(Read(tenant_id, min_revision=revision), conversation_id)
+        policy = view.conversation.draft.short_term
+        if policy is not None and gives_facts(policy):
+            self._flush(key, view)
+        else:
+            self._summarize(key, revision)
 
     def _summarize(self, key: Key, revision: int) -> None:
-        """Summarise as much at once as a model is given, until all is that should be."""
+        """Summarise in steps, each of as much as a model is given, until all is done."""
         tenant_id, conversation_id = key
         read = Read(tenant_id, min_revision=revision)
         more, if_over = True, True

@@ -215,7 +215,6 @@ class LocalStore:
             context, self.conversations, self.windows, count_tokens=count_tokens, on_puts=self.queues.add
         )
         self.steps = Steps(context, self.conversations)
-        self.working_memories = WorkingMemories(context, self.conversations)
         self.workflow_runs = WorkflowRuns(context)
         self.workflow_steps = WorkflowSteps(context)
         self.timeline_events = TimelineEvents(context)
@@ -227,6 +226,7 @@ class LocalStore:
         self.items = Items(context, ItemIndex(self.core, self.database, self.commits, options.vector_bytes))
         self.memory_items = MemoryItems(context, self._text_index(MEMORY_ITEMS, options))
         self.receipts = Receipts(context, self.conversations, self.windows)
+        self.working_memories = WorkingMemories(context, self.conversations, self.receipts)
         self.facts = Facts(context, self._text_index(FACTS, options), on_forgotten=self.receipts.forgotten)
         self.spans = Spans(context)
         self.log_records = LogRecords(context)

@@ -177,6 +177,7 @@ class AsyncConversation:
         include_unrelated: bool = False,
         facts: bool | FactOptions = False,
         static_facts: bool = False,
+        working_memory: bool = False,
         shares: Mapping[SharedSection, Annotated[float, Between(0, 1)]] | None = None,
         index_wait: IndexWait | None = None,
         timeout: Seconds | None = None,
@@ -189,7 +190,8 @@ class AsyncConversation:
         and does not speak to the query is left out, unless `include_unrelated`. `recent_messages` bounds the number of
         recent ones (None: as many as fit). Tokens are those of `encoding` or of a `model`'s encoding, by default
         o200k_base; with a `model`, images are counted by its rule. `merge` says how recalled and recent messages are
-        joined, `rendering` whether the context is `messages` (the default) or a `transcript`.
+        joined, `rendering` whether the context is `messages` (the default), a `transcript`, or messages with a
+        `system_prompt` that holds facts and recalled messages as `<memory>`.
 
         `system` stands first; without it, the newest message of the role `system` does. The newest turn, from the last
         message of the role `user` on, is always in, whatever `recent_messages` but 0 is: if the budget does not hold
@@ -197,8 +199,9 @@ class AsyncConversation:
         marked.
 
         `facts` are what is known of the user (`user.facts`): those that answer the query best; `static_facts` those
-        that hold for all users. `shares` says in which order sections get their room, and which part of the budget each
-        may take at first, from 0 to 1; what is left goes to all of them, in the same order.
+        that hold for all users; `working_memory` those of the user and of the conversation. `shares` says in which
+        order sections get their room, and which part of the budget each may take at first, from 0 to 1; what is left
+        goes to all of them, in the same order.
         """
         request = memory_service_pb2.AssembleContextRequest(
             conversation_id=self.id,
@@ -217,6 +220,7 @@ class AsyncConversation:
             include_unrelated=include_unrelated,
             facts=facts_to_proto(facts),
             static_facts=static_facts,
+            working_memory=working_memory,
             shares=shares_to_proto(shares),
             index_wait=None if index_wait is None else to_duration(index_wait),
         )

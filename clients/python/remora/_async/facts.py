@@ -46,15 +46,17 @@ class AsyncFacts:
         *,
         source: FactSource | None = None,
         dry_run: bool = False,
+        by_patterns: bool = False,
         request_id: RequestId | None = None,
         timeout: Seconds | None = None,
     ) -> list[Fact]:
-        """Finds what the user says of itself in a text, by patterns for English, adds it, and returns it.
+        """Finds what the user says of itself in a text, adds it, and returns it. With `dry_run`, nothing is added.
 
-        With `dry_run`, nothing is added.
+        The server's chat model finds it; without one, if it fails, or with `by_patterns`, patterns for English do. The
+        `extractor` of each fact says which.
         """
         said = wire.SaidText(text=text, source=source.to_proto() if source else None)
-        request = wire.ExtractFactsRequest(user_id=self._user_id, text=said, dry_run=dry_run)
+        request = wire.ExtractFactsRequest(user_id=self._user_id, text=said, dry_run=dry_run, by_patterns=by_patterns)
         response = await self._calls.write(self._calls.stubs.memory.ExtractFacts, request, timeout, request_id)
         return [Fact.from_proto(fact) for fact in response.facts]
 
@@ -64,16 +66,20 @@ class AsyncFacts:
         *,
         after_sequence: Annotated[int, Between(0, 2**63 - 1)] = 0,
         dry_run: bool = False,
+        by_patterns: bool = False,
         timeout: Seconds | None = None,
     ) -> list[Fact]:
         """The same of all that the user says in a conversation, behind a message of this sequence.
 
-        Each 1,000 messages have the timeout. A message that was read before makes nothing surer.
+        Each 1,000 messages, or with a chat model each 32 KiB, have the timeout. A message that was read before makes
+        nothing surer.
         """
         found: list[Fact] = []
         said = wire.SaidMessages(conversation_id=conversation_id, after_sequence=after_sequence)
         while True:
-            request = wire.ExtractFactsRequest(user_id=self._user_id, conversation=said, dry_run=dry_run)
+            request = wire.ExtractFactsRequest(
+                user_id=self._user_id, conversation=said, dry_run=dry_run, by_patterns=by_patterns
+            )
             response = await self._calls.write(self._calls.stubs.memory.ExtractFacts, request, timeout, None)
             found += [Fact.from_proto(fact) for fact in response.facts]
             if not response.more:
@@ -86,6 +92,7 @@ class AsyncFacts:
         *,
         k: Annotated[int, Between(1, 1000)] = 10,
         threshold: Annotated[float, Between(0, 1)] | None = None,
+        pick: bool = False,
         valid_at: Time | None = None,
         recorded_at: Time | None = None,
         at_any_time: bool = False,
@@ -93,11 +100,16 @@ class AsyncFacts:
     ) -> FactSearchResult:
         """The `k` facts that answer the text `query` best, by their vectors and their words, best first.
 
+        With `pick`, the server's chat model leaves in those that bear on the query, in its order; `picked_by` of the
+        result says whether it did.
+
         Those that held at `valid_at` (None: now) as they were recorded at `recorded_at` (None: now); with `at_any_time`
         also those that no longer hold.
         """
         times = fact_times(valid_at, recorded_at, at_any_time=at_any_time)
-        request = wire.SearchFactsRequest(user_id=self._user_id, query=query, k=k, threshold=threshold, times=times)
+        request = wire.SearchFactsRequest(
+            user_id=self._user_id, query=query, k=k, threshold=threshold, times=times, pick=pick
+        )
         response = await self._calls.read(self._calls.stubs.memory.SearchFacts, request, timeout)
         return FactSearchResult.from_proto(response)
 

@@ -58,11 +58,14 @@ class ExtractiveMemory:
         max_tokens: MaxTokens = 2_000,
         timeout: Seconds | None = None,
     ) -> list[Fact]:
-        """The facts that answer a message best, best first: up to `k`, of up to `max_tokens` (o200k_base)."""
+        """The facts that answer a message best, best first: up to `k`, of up to `max_tokens` (o200k_base).
+
+        If the server has a chat model, it picks those that bear on the message among the `k` best.
+        """
         query = to_text(message)
         if not query:
             return []
-        found = [hit.fact for hit in self.facts.search(query, k=k, timeout=timeout)]
+        found = [hit.fact for hit in self.facts.search(query, k=k, pick=True, timeout=timeout)]
         if not found:
             return []
         request = count_request([fact.text for fact in found], None)

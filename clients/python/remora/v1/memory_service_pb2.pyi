@@ -131,6 +131,8 @@ class _SectionEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Section.Value
     """What holds for all users of the tenant, behind the system text."""
     SECTION_FACTS: _Section.ValueType  # 6
     """What holds of the user, behind the static facts."""
+    SECTION_WORKING_MEMORY: _Section.ValueType  # 7
+    """The working memories of the user and of the conversation, behind the facts."""
 
 class Section(_Section, metaclass=_SectionEnumTypeWrapper):
     """A part of a context."""
@@ -149,6 +151,8 @@ SECTION_STATIC_FACTS: Section.ValueType  # 5
 """What holds for all users of the tenant, behind the system text."""
 SECTION_FACTS: Section.ValueType  # 6
 """What holds of the user, behind the static facts."""
+SECTION_WORKING_MEMORY: Section.ValueType  # 7
+"""The working memories of the user and of the conversation, behind the facts."""
 Global___Section: _TypeAlias = Section  # noqa: Y015
 
 class _Merge:
@@ -205,6 +209,12 @@ class _RenderingEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Rendering.V
     a line `[YYYY-MM-DD]` for each session_id (each day, if there is none), in order of time. Its cost is that of the text,
     which shows no images; `merge` has no effect.
     """
+    RENDERING_SYSTEM_PROMPT: _Rendering.ValueType  # 3
+    """As messages, but facts and recalled messages are in the system message, behind the system text and an empty line:
+    `<memory>` with an element each for static facts, facts and recalled messages (`<static_memory>`,
+    `<extractive_memory>`, `<vector_memory>`), and a line `- ...` for each, with `&`, `<` and `>` escaped. `memory` is that
+    message. It speaks with the system's authority, whoever said what it holds; `merge` has no effect.
+    """
 
 class Rendering(_Rendering, metaclass=_RenderingEnumTypeWrapper):
     """What a context is rendered as."""
@@ -220,6 +230,12 @@ RENDERING_TRANSCRIPT: Rendering.ValueType  # 2
 """One text: a line for the system text; then a line `speaker: text` for each message, with the tools that it calls, under
 a line `[YYYY-MM-DD]` for each session_id (each day, if there is none), in order of time. Its cost is that of the text,
 which shows no images; `merge` has no effect.
+"""
+RENDERING_SYSTEM_PROMPT: Rendering.ValueType  # 3
+"""As messages, but facts and recalled messages are in the system message, behind the system text and an empty line:
+`<memory>` with an element each for static facts, facts and recalled messages (`<static_memory>`,
+`<extractive_memory>`, `<vector_memory>`), and a line `- ...` for each, with `&`, `<` and `>` escaped. `memory` is that
+message. It speaks with the system's authority, whoever said what it holds; `merge` has no effect.
 """
 Global___Rendering: _TypeAlias = Rendering  # noqa: Y015
 
@@ -837,6 +853,7 @@ class AssembleContextRequest(_message.Message):
     FACTS_FIELD_NUMBER: _builtins.int
     STATIC_FACTS_FIELD_NUMBER: _builtins.int
     SHARES_FIELD_NUMBER: _builtins.int
+    WORKING_MEMORY_FIELD_NUMBER: _builtins.int
     conversation_id: _builtins.str
     """Required. The conversation, 1 to 512 bytes."""
     user_id: _builtins.str
@@ -879,6 +896,10 @@ class AssembleContextRequest(_message.Message):
     """Whether the reply leaves no receipt."""
     static_facts: _builtins.bool
     """Whether the tenant's static facts go in."""
+    working_memory: _builtins.bool
+    """Whether working memories go in: the user's, and that of the conversation if it is the user's own. Each is a message of
+    the role `user` that begins with `WORKING MEMORY: `. A content that is not UTF-8 is left out.
+    """
     @_builtins.property
     def encoding(self) -> _text_service_pb2.Encoding:
         """How tokens are counted. Unset: o200k_base."""
@@ -909,7 +930,7 @@ class AssembleContextRequest(_message.Message):
     def shares(self) -> _containers.RepeatedCompositeFieldContainer[Global___SectionShare]:
         """The order in which sections get their room, and how much of the budget each may take at first. Sections that are not
         named follow in the default order: SECTION_STATIC_FACTS and SECTION_FACTS, each with a share of 0.25;
-        SECTION_SUMMARY; SECTION_RECENT, until half of the budget is used, or all of it without `search`; SECTION_RECALLED.
+        SECTION_WORKING_MEMORY, 0.25 too; SECTION_SUMMARY; SECTION_RECENT, until half of the budget is used, or all of it without `search`; SECTION_RECALLED.
         What is then left goes to all of them again, in the same order. Each section once at most: INVALID_FIELD.
         """
 
@@ -936,10 +957,11 @@ class AssembleContextRequest(_message.Message):
         facts: Global___ContextFacts | None = ...,
         static_facts: _builtins.bool = ...,
         shares: _abc.Iterable[Global___SectionShare] | None = ...,
+        working_memory: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_recent_messages", b"_recent_messages", "encoding", b"encoding", "facts", b"facts", "index_wait", b"index_wait", "query_embedding", b"query_embedding", "recent_messages", b"recent_messages", "search", b"search"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_recent_messages", b"_recent_messages", "allow_partial", b"allow_partial", "conversation_id", b"conversation_id", "encoding", b"encoding", "facts", b"facts", "include_unrelated", b"include_unrelated", "index_wait", b"index_wait", "max_tokens", b"max_tokens", "merge", b"merge", "min_revision", b"min_revision", "query", b"query", "query_embedding", b"query_embedding", "recent_messages", b"recent_messages", "rendering", b"rendering", "search", b"search", "search_user_scope", b"search_user_scope", "shares", b"shares", "static_facts", b"static_facts", "system", b"system", "user_id", b"user_id", "without_receipt", b"without_receipt"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_recent_messages", b"_recent_messages", "allow_partial", b"allow_partial", "conversation_id", b"conversation_id", "encoding", b"encoding", "facts", b"facts", "include_unrelated", b"include_unrelated", "index_wait", b"index_wait", "max_tokens", b"max_tokens", "merge", b"merge", "min_revision", b"min_revision", "query", b"query", "query_embedding", b"query_embedding", "recent_messages", b"recent_messages", "rendering", b"rendering", "search", b"search", "search_user_scope", b"search_user_scope", "shares", b"shares", "static_facts", b"static_facts", "system", b"system", "user_id", b"user_id", "without_receipt", b"without_receipt", "working_memory", b"working_memory"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__recent_messages: _TypeAlias = _typing.Literal["recent_messages"]  # noqa: Y015
     _WhichOneofArgType__recent_messages: _TypeAlias = _typing.Literal["_recent_messages", b"_recent_messages"]  # noqa: Y015
@@ -1057,8 +1079,8 @@ class AssembleContextResponse(_message.Message):
     """The receipt of this reply; empty if it leaves none."""
     @_builtins.property
     def items(self) -> _containers.RepeatedCompositeFieldContainer[Global___Item]:
-        """The context, in the order in which a model should see it: the system text; the static facts; the facts, best first; the
-        summary; the recalled messages, oldest first, if `earlier` is set; the recent messages, an unbroken run that begins with a `user` message if there is any. Results of
+        """The context, in the order in which a model should see it: the system text; the static facts; the facts, best first; working memories;
+        the summary; the recalled messages, oldest first, if `earlier` is set; the recent messages, an unbroken run that begins with a `user` message if there is any. Results of
         a tool stand right after their call.
         """
 
@@ -1074,7 +1096,9 @@ class AssembleContextResponse(_message.Message):
 
     @_builtins.property
     def memory(self) -> _message_pb2.Message:
-        """RENDERING_MESSAGES only, if there are facts: all of them as one message of the role `user`, to be sent in their place.
+        """RENDERING_SYSTEM_PROMPT, if anything is remembered: the system message, to be sent in the place of the system text, the
+        facts and the recalled messages.
+        RENDERING_MESSAGES, if there are facts: all of them as one message of the role `user`, to be sent in their place.
         In its `<memory>`, `<static_memory>` and `<extractive_memory>` have a line for each, with `&`, `<` and `>` escaped.
         """
 
@@ -2360,13 +2384,15 @@ class ReceiptItem(_message.Message):
     PARTIAL_FIELD_NUMBER: _builtins.int
     COMPONENTS_FIELD_NUMBER: _builtins.int
     conversation_id: _builtins.str
-    """Its conversation; empty if it is the system text of the request, or a fact."""
+    """Its conversation; empty if it is the system text of the request, a fact, or the user's working memory."""
     conversation_uid: _builtins.int
     """The uid of the conversation; 0 if there is none."""
     message_id: _builtins.str
-    """The message, or the fact; empty if it is the system text of the request."""
+    """The message, or the fact; `working-memory` for the user's; empty if it is the system text of the request or the
+    conversation's working memory.
+    """
     sequence: _builtins.int
-    """Its sequence; 0 if it is the system text of the request, or a fact."""
+    """Its sequence; 0 if it is no message of a conversation."""
     message_revision: _builtins.int
     """The revision that the message had."""
     section: Global___Section.ValueType
@@ -2423,7 +2449,7 @@ class Item(_message.Message):
     UNCOUNTED_FIELD_NUMBER: _builtins.int
     PARTIAL_FIELD_NUMBER: _builtins.int
     conversation_id: _builtins.str
-    """Its conversation; empty for a fact."""
+    """Its conversation; empty for a fact and the user's working memory."""
     section: Global___Section.ValueType
     """Which part of the context it belongs to."""
     score: _builtins.float
@@ -2436,7 +2462,9 @@ class Item(_message.Message):
     """Whether its text is truncated: see `allow_partial`. Its `parts`, which would hold all of it, are then left out."""
     @_builtins.property
     def message(self) -> _message_pb2.Message:
-        """The message. That of a fact is made of it: its `id` is the fact's, its `text` the fact in words."""
+        """The message. That of a fact is made of it: its `id` is the fact's, its `text` the fact in words. That of a working
+        memory has its content behind `WORKING MEMORY: `, and its time as the create time.
+        """
 
     @_builtins.property
     def uncounted(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
@@ -2550,12 +2578,15 @@ class ExtractFactsRequest(_message.Message):
     DRY_RUN_FIELD_NUMBER: _builtins.int
     REQUEST_ID_FIELD_NUMBER: _builtins.int
     ORIGIN_FIELD_NUMBER: _builtins.int
+    BY_PATTERNS_FIELD_NUMBER: _builtins.int
     user_id: _builtins.str
     """Required. Whose facts they are, 1 to 512 bytes."""
     dry_run: _builtins.bool
     """Whether the facts are only shown, and none is added."""
     request_id: _builtins.str
     """Makes the write idempotent. Up to 128 bytes; empty: it is not."""
+    by_patterns: _builtins.bool
+    """Whether patterns find the facts also if there is a chat model."""
     @_builtins.property
     def text(self) -> Global___SaidText:
         """In a text of the user's."""
@@ -2577,10 +2608,11 @@ class ExtractFactsRequest(_message.Message):
         dry_run: _builtins.bool = ...,
         request_id: _builtins.str = ...,
         origin: _calls_pb2.Origin | None = ...,
+        by_patterns: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["conversation", b"conversation", "from", b"from", "origin", b"origin", "text", b"text"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["conversation", b"conversation", "dry_run", b"dry_run", "from", b"from", "origin", b"origin", "request_id", b"request_id", "text", b"text", "user_id", b"user_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["by_patterns", b"by_patterns", "conversation", b"conversation", "dry_run", b"dry_run", "from", b"from", "origin", b"origin", "request_id", b"request_id", "text", b"text", "user_id", b"user_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType_from: _TypeAlias = _typing.Literal["text", "conversation"]  # noqa: Y015
     _WhichOneofArgType_from: _TypeAlias = _typing.Literal["from", b"from"]  # noqa: Y015
@@ -2627,7 +2659,9 @@ class SaidMessages(_message.Message):
     conversation_id: _builtins.str
     """Required. The conversation, 1 to 512 bytes."""
     after_sequence: _builtins.int
-    """Only messages behind this sequence. A call reads up to 1,000 messages and about 1 MiB of text."""
+    """Only messages behind this sequence. A call reads up to 1,000 messages and about 1 MiB of text, or 32 KiB with a chat
+    model.
+    """
     def __init__(
         self,
         *,
@@ -2653,16 +2687,23 @@ class ExtractFactsResponse(_message.Message):
     THROUGH_SEQUENCE_FIELD_NUMBER: _builtins.int
     MORE_FIELD_NUMBER: _builtins.int
     REVISION_FIELD_NUMBER: _builtins.int
+    EXTRACTOR_FIELD_NUMBER: _builtins.int
+    MODEL_FAILURE_FIELD_NUMBER: _builtins.int
     through_sequence: _builtins.int
     """With a conversation: the last message that was read, by its sequence, which is `after_sequence` of the next call."""
     more: _builtins.bool
     """With a conversation: whether there are messages behind it."""
     revision: _builtins.int
     """The revision of the write; if nothing was written, the newest visible one."""
+    extractor: _builtins.str
+    """What found the facts: `patterns`, or the name of the model."""
+    model_failure: _builtins.str
+    """Why the chat model did not find them, for people. Empty: it did, or was not asked."""
     @_builtins.property
     def facts(self) -> _containers.RepeatedCompositeFieldContainer[_fact_pb2.Fact]:
         """What was found, in the order of saying, without what a write adds. Up to 1,000; the conversation's reading then ends
-        before the message that has more.
+        before the message that has more. A model may answer otherwise when it is asked again: if a request is repeated for
+        which it found others, these are the facts that were written, as they are recorded now.
         """
 
     @_builtins.property
@@ -2677,10 +2718,12 @@ class ExtractFactsResponse(_message.Message):
         through_sequence: _builtins.int = ...,
         more: _builtins.bool = ...,
         revision: _builtins.int = ...,
+        extractor: _builtins.str = ...,
+        model_failure: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["facts", b"facts", "ids", b"ids", "more", b"more", "revision", b"revision", "through_sequence", b"through_sequence"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["extractor", b"extractor", "facts", b"facts", "ids", b"ids", "model_failure", b"model_failure", "more", b"more", "revision", b"revision", "through_sequence", b"through_sequence"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -2836,6 +2879,7 @@ class SearchFactsRequest(_message.Message):
     THRESHOLD_FIELD_NUMBER: _builtins.int
     TIMES_FIELD_NUMBER: _builtins.int
     MIN_REVISION_FIELD_NUMBER: _builtins.int
+    PICK_FIELD_NUMBER: _builtins.int
     user_id: _builtins.str
     """Required. Whose facts are searched, 1 to 512 bytes."""
     query: _builtins.str
@@ -2846,6 +2890,10 @@ class SearchFactsRequest(_message.Message):
     """Only facts with this score or a higher one, from 0 to 1. Default: any."""
     min_revision: _builtins.int
     """Wait until this revision is visible."""
+    pick: _builtins.bool
+    """Whether the chat model picks those of the `k` best facts that bear on the query, and orders them. Without one, or where
+    it fails, all of them are returned: see `picked_by`.
+    """
     @_builtins.property
     def times(self) -> _fact_pb2.FactTimes:
         """As of when. Unset: those that hold now, as they are recorded now."""
@@ -2859,10 +2907,11 @@ class SearchFactsRequest(_message.Message):
         threshold: _builtins.float | None = ...,
         times: _fact_pb2.FactTimes | None = ...,
         min_revision: _builtins.int = ...,
+        pick: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_threshold", b"_threshold", "threshold", b"threshold", "times", b"times"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_threshold", b"_threshold", "k", b"k", "min_revision", b"min_revision", "query", b"query", "threshold", b"threshold", "times", b"times", "user_id", b"user_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_threshold", b"_threshold", "k", b"k", "min_revision", b"min_revision", "pick", b"pick", "query", b"query", "threshold", b"threshold", "times", b"times", "user_id", b"user_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__threshold: _TypeAlias = _typing.Literal["threshold"]  # noqa: Y015
     _WhichOneofArgType__threshold: _TypeAlias = _typing.Literal["_threshold", b"_threshold"]  # noqa: Y015
@@ -2880,13 +2929,19 @@ class SearchFactsResponse(_message.Message):
     TRUNCATED_FIELD_NUMBER: _builtins.int
     REVISION_FIELD_NUMBER: _builtins.int
     INDEX_FIELD_NUMBER: _builtins.int
+    PICKED_BY_FIELD_NUMBER: _builtins.int
+    MODEL_FAILURE_FIELD_NUMBER: _builtins.int
     truncated: _builtins.bool
     """Whether hits are missing because the reply ended before 3 MiB."""
     revision: _builtins.int
     """The revision that the reply shows."""
+    picked_by: _builtins.str
+    """The model that picked the facts, and in whose order they are. Empty: none did."""
+    model_failure: _builtins.str
+    """Why the chat model did not pick, for people. Empty: it did, or was not asked."""
     @_builtins.property
     def hits(self) -> _containers.RepeatedCompositeFieldContainer[Global___FactHit]:
-        """The best facts, best first; ties by id, by code point."""
+        """The best facts, best first, or as `picked_by` orders them; ties by id, by code point."""
 
     @_builtins.property
     def index(self) -> Global___IndexState:
@@ -2899,10 +2954,12 @@ class SearchFactsResponse(_message.Message):
         truncated: _builtins.bool = ...,
         revision: _builtins.int = ...,
         index: Global___IndexState | None = ...,
+        picked_by: _builtins.str = ...,
+        model_failure: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["index", b"index"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["hits", b"hits", "index", b"index", "revision", b"revision", "truncated", b"truncated"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["hits", b"hits", "index", b"index", "model_failure", b"model_failure", "picked_by", b"picked_by", "revision", b"revision", "truncated", b"truncated"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -334,10 +334,11 @@ class MemoryServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def ExtractFacts(self, request, context):
-        """Finds the facts of a user in a text, or in what the user said in a conversation, by patterns for first-person statements
-        in English, without a model, and adds them as AddFacts does. Nothing is found in questions, negations, quotations,
-        hypotheses, and in what is no user's own words: texts that begin as Remora's recalled messages and summaries do. NOT_FOUND,
-        CONVERSATION_NOT_FOUND if there is no such conversation.
+        """Finds the facts of a user in a text, or in what the user said in a conversation, and adds them as AddFacts does. They are
+        found by the chat model that the server is configured with; without one, or where it fails, by patterns for first-person
+        statements in English, which find nothing in questions, negations, quotations and hypotheses. The reply says by which.
+        Nothing is found in what is no user's own words: texts that begin as Remora's recalled messages and summaries do.
+        NOT_FOUND, CONVERSATION_NOT_FOUND if there is no such conversation.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

@@ -108,10 +108,11 @@ class MemoryServiceStub:
     to; if one begins later, it ends then itself. Texts are embedded as those of memory items are.
     """
     ExtractFacts: _grpc.UnaryUnaryMultiCallable[_memory_service_pb2.ExtractFactsRequest, _memory_service_pb2.ExtractFactsResponse]
-    """Finds the facts of a user in a text, or in what the user said in a conversation, by patterns for first-person statements
-    in English, without a model, and adds them as AddFacts does. Nothing is found in questions, negations, quotations,
-    hypotheses, and in what is no user's own words: texts that begin as Remora's recalled messages and summaries do. NOT_FOUND,
-    CONVERSATION_NOT_FOUND if there is no such conversation.
+    """Finds the facts of a user in a text, or in what the user said in a conversation, and adds them as AddFacts does. They are
+    found by the chat model that the server is configured with; without one, or where it fails, by patterns for first-person
+    statements in English, which find nothing in questions, negations, quotations and hypotheses. The reply says by which.
+    Nothing is found in what is no user's own words: texts that begin as Remora's recalled messages and summaries do.
+    NOT_FOUND, CONVERSATION_NOT_FOUND if there is no such conversation.
     """
     GetFact: _grpc.UnaryUnaryMultiCallable[_memory_service_pb2.GetFactRequest, _memory_service_pb2.GetFactResponse]
     """Gets a fact as it is recorded now. NOT_FOUND, FACT_NOT_FOUND if the user has no such fact."""
@@ -218,10 +219,11 @@ class MemoryServiceAsyncStub(MemoryServiceStub):
     to; if one begins later, it ends then itself. Texts are embedded as those of memory items are.
     """
     ExtractFacts: _aio.UnaryUnaryMultiCallable[_memory_service_pb2.ExtractFactsRequest, _memory_service_pb2.ExtractFactsResponse]  # type: ignore[assignment]
-    """Finds the facts of a user in a text, or in what the user said in a conversation, by patterns for first-person statements
-    in English, without a model, and adds them as AddFacts does. Nothing is found in questions, negations, quotations,
-    hypotheses, and in what is no user's own words: texts that begin as Remora's recalled messages and summaries do. NOT_FOUND,
-    CONVERSATION_NOT_FOUND if there is no such conversation.
+    """Finds the facts of a user in a text, or in what the user said in a conversation, and adds them as AddFacts does. They are
+    found by the chat model that the server is configured with; without one, or where it fails, by patterns for first-person
+    statements in English, which find nothing in questions, negations, quotations and hypotheses. The reply says by which.
+    Nothing is found in what is no user's own words: texts that begin as Remora's recalled messages and summaries do.
+    NOT_FOUND, CONVERSATION_NOT_FOUND if there is no such conversation.
     """
     GetFact: _aio.UnaryUnaryMultiCallable[_memory_service_pb2.GetFactRequest, _memory_service_pb2.GetFactResponse]  # type: ignore[assignment]
     """Gets a fact as it is recorded now. NOT_FOUND, FACT_NOT_FOUND if the user has no such fact."""
@@ -433,10 +435,11 @@ class MemoryServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _memory_service_pb2.ExtractFactsRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_memory_service_pb2.ExtractFactsResponse, _abc.Awaitable[_memory_service_pb2.ExtractFactsResponse]]:
-        """Finds the facts of a user in a text, or in what the user said in a conversation, by patterns for first-person statements
-        in English, without a model, and adds them as AddFacts does. Nothing is found in questions, negations, quotations,
-        hypotheses, and in what is no user's own words: texts that begin as Remora's recalled messages and summaries do. NOT_FOUND,
-        CONVERSATION_NOT_FOUND if there is no such conversation.
+        """Finds the facts of a user in a text, or in what the user said in a conversation, and adds them as AddFacts does. They are
+        found by the chat model that the server is configured with; without one, or where it fails, by patterns for first-person
+        statements in English, which find nothing in questions, negations, quotations and hypotheses. The reply says by which.
+        Nothing is found in what is no user's own words: texts that begin as Remora's recalled messages and summaries do.
+        NOT_FOUND, CONVERSATION_NOT_FOUND if there is no such conversation.
         """
 
     @_abc_1.abstractmethod

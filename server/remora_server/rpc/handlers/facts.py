@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from typing import Protocol
 
 from msgspec import Struct
@@ -11,8 +12,9 @@ from remora.v1 import fact_pb2
 from remora.v1 import memory_service_pb2 as pb
 from remora_server import wire
 from remora_server.domain.calls import Outcome, Read, Write
-from remora_server.domain.fact_memory import Extracted
-from remora_server.domain.facts import FactDraft, FactFilter, FactQuery, FactSource, FactStore, StaticFact
+from remora_server.domain.errors import FactNotFound
+from remora_server.domain.fact_memory import Extracted, Picked
+from remora_server.domain.facts import FactDraft, FactFilter, FactQuery, FactSource, FactStore, StaticFact, are_of
 from remora_server.domain.memory_items import FoundItems, ItemHit
 from remora_server.domain.replies import fitting
 from remora_server.domain.workflows import PartPosition
@@ -32,9 +34,13 @@ class Memory(Protocol):
 
     def search(self, read: Read, user_id: str, query: FactQuery) -> FoundItems: ...
 
-    def in_text(self, text: str, source: FactSource | None) -> Extracted: ...
+    def picked(self, read: Read, user_id: str, query: FactQuery) -> Picked: ...
 
-    def in_conversation(self, read: Read, conversation_id: str, user_id: str, after_sequence: int) -> Extracted: ...
+    def in_text(self, read: Read, text: str, source: FactSource | None, *, by_patterns: bool = ...) -> Extracted: ...
+
+    def in_conversation(
+        self, read: Read, conversation_id: str, user_id: str, after_sequence: int, *, by_patterns: bool = ...
+    ) -> Extracted: ...
 
 
 class FactHandlers(Struct, frozen=True):
@@ -59,18 +65,32 @@ class FactHandlers(Struct, frozen=True):
             through_sequence=found.through_sequence,
             more=found.more,
             revision=found.revision,
+            extractor=found.extractor,
+            model_failure=found.failure,
         )
         if found.drafts and not request.dry_run:
             outcome = self.memory.add(write, request.user_id, found.drafts)
             reply.ids.extend(_ids(outcome))
             reply.revision = outcome.revision
+            if not are_of(reply.ids, found.drafts):
+                del reply.facts[:]
+                reply.facts.extend(self._recorded(write, request.user_id, reply.ids))
         return reply
 
     def _extracted(self, read: Read, request: pb.ExtractFactsRequest) -> Extracted:
         if request.HasField("text"):
-            return self.memory.in_text(request.text.text, _source(request.text))
-        said = request.conversation
-        return self.memory.in_conversation(read, said.conversation_id, request.user_id, said.after_sequence)
+            said = request.text
+            return self.memory.in_text(read, said.text, _source(said), by_patterns=request.by_patterns)
+        where = request.conversation
+        return self.memory.in_conversation(
+            read, where.conversation_id, request.user_id, where.after_sequence, by_patterns=request.by_patterns
+        )
+
+    def _recorded(self, write: Write, user_id: str, ids: Iterable[str]) -> Iterator[fact_pb2.Fact]:
+        """What an earlier request wrote, as far as it is there."""
+        for fact_id in ids:
+            with suppress(FactNotFound):
+                yield _shown(self.facts.get(Read(write.tenant_id, deadline=write.deadline), user_id, fact_id)[0])
 
     @quick
     def get_fact(self, call: Call, request: pb.GetFactRequest) -> pb.GetFactResponse:
@@ -92,12 +112,21 @@ class FactHandlers(Struct, frozen=True):
             threshold=request.threshold if request.HasField("threshold") else None,
             times=decode.fact_times(request.times),
         )
-        found = self.memory.search(call.read(request), request.user_id, query)
+        search = self.memory.picked if request.pick else self._ranked
+        picked = search(call.read(request), request.user_id, query)
+        found = picked.found
         hits = fitting(map(_hit, found.hits), len)
         rest = pb.SearchFactsResponse(
-            truncated=len(hits) < len(found.hits), revision=found.revision, index=encode.index_state(found.index)
+            truncated=len(hits) < len(found.hits),
+            revision=found.revision,
+            index=encode.index_state(found.index),
+            picked_by=picked.picker,
+            model_failure=picked.failure,
         )
         return wire.elements(pb.SearchFactsResponse.HITS_FIELD_NUMBER, hits) + rest.SerializeToString()
+
+    def _ranked(self, read: Read, user_id: str, query: FactQuery) -> Picked:
+        return Picked(self.memory.search(read, user_id, query))
 
     def correct_fact(self, call: Call, request: pb.CorrectFactRequest) -> pb.CorrectFactResponse:
         write = call.write(request)

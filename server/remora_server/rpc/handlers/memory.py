@@ -24,9 +24,10 @@ from remora_server.domain.context import (
     Section,
     SectionShare,
 )
+from remora_server.domain.context_messages import SYSTEM
 from remora_server.domain.memory_list import KNOWN_ROLE
 from remora_server.domain.reading import Reading, ReadMessage, ReadRequest
-from remora_server.domain.receipts import ReceiptDraft, ReplyItem, TextForm, Texts
+from remora_server.domain.receipts import OF_MEMORY, OF_SUMMARY, ReceiptDraft, ReplyItem, TextForm, Texts
 from remora_server.domain.renderings import EARLIER_ROLE
 from remora_server.domain.replies import fitting
 from remora_server.domain.search import (
@@ -69,6 +70,14 @@ MERGES = {
 }
 
 
+RENDERINGS = {
+    pb.RENDERING_UNSPECIFIED: Rendering.MESSAGES,
+    pb.RENDERING_MESSAGES: Rendering.MESSAGES,
+    pb.RENDERING_TRANSCRIPT: Rendering.TRANSCRIPT,
+    pb.RENDERING_SYSTEM_PROMPT: Rendering.SYSTEM_PROMPT,
+}
+
+
 class Searcher(Protocol):
     """Finds messages: `domain.recollection.Recollection`."""
 
@@ -82,7 +91,7 @@ class Assembler(Protocol):
 
 
 class ReceiptTaker(Protocol):
-    """Takes receipts, to be written behind the replies: `engine.receipt_book.ReceiptBook`."""
+    """Takes receipts, which are written after the replies: `engine.receipt_book.ReceiptBook`."""
 
     def new_id(self) -> str: ...
 
@@ -141,7 +150,7 @@ class MemoryHandlers(Struct, frozen=True):
             exact=context.exact,
             revision=context.revision,
             index=None if context.index is None else encode.index_state(context.index),
-            memory=Message(role=KNOWN_ROLE, text=context.memory) if context.memory else None,
+            memory=Message(role=_memory_role(request), text=context.memory) if context.memory else None,
             earlier=Message(role=EARLIER_ROLE, text=context.earlier) if context.earlier else None,
             unanswered=context.unanswered,
             unrelated=context.unrelated,
@@ -234,7 +243,6 @@ def _index_wait(
 
 
 def _context_request(request: pb.AssembleContextRequest, tokens: TokenCounter) -> ContextRequest:
-    transcript = request.rendering == pb.RENDERING_TRANSCRIPT
     vector = decode.query_vector(request, "query_embedding")
     return ContextRequest(
         conversation_id=request.conversation_id,
@@ -249,12 +257,13 @@ def _context_request(request: pb.AssembleContextRequest, tokens: TokenCounter) -
         search=_options(request.search, vector) if request.HasField("search") else None,
         search_user_scope=request.search_user_scope,
         merge=MERGES[request.merge],
-        rendering=Rendering.TRANSCRIPT if transcript else Rendering.MESSAGES,
+        rendering=RENDERINGS[request.rendering],
         index_wait=_index_wait(request),
         allow_partial=request.allow_partial,
         include_unrelated=request.include_unrelated,
         facts=_facts(request.facts) if request.HasField("facts") else None,
         static_facts=request.static_facts,
+        working_memory=request.working_memory,
         shares=tuple(map(_share, request.shares)),
     )
 
@@ -273,7 +282,7 @@ def _share(given: pb.SectionShare) -> SectionShare:
 
 
 def _hit_rest(hit: Hit, *, explain: bool) -> bytes:
-    """What a hit has beside the message."""
+    """The fields of a hit besides its message."""
     components = list(map(_component, hit.components)) if explain else []
     return pb.Hit(conversation_id=hit.conversation_id, score=hit.score, components=components).SerializeToString()
 
@@ -283,7 +292,7 @@ def _component(component: Component) -> pb.Component:
 
 
 def _item_rest(item: Item) -> bytes:
-    """What an item has beside the message."""
+    """The fields of an item besides its message."""
     rest = pb.Item(
         conversation_id=item.conversation_id,
         section=pb.Section.Value(f"SECTION_{item.section.name}"),
@@ -350,16 +359,26 @@ def _of_context(
         is_context=True,
         request=request.SerializeToString(),
         reply=rest.SerializeToString(),
-        items=tuple(
-            ReplyItem(item.conversation_id, context.uids.get(item.conversation_id, 0), item.encoded, own, item.fact_id)
-            for item, own in zip(context.items, rests, strict=True)
-        ),
-        text_form=_text_form(context),
+        items=tuple(_context_item(context, item, own) for item, own in zip(context.items, rests, strict=True)),
+        text_form=_text_form(request, context),
         texts=Texts(context.text, context.memory, context.earlier),
     )
 
 
-def _text_form(context: Context) -> TextForm:
+def _context_item(context: Context, item: Item, rest: bytes) -> ReplyItem:
+    uid = context.uids.get(item.conversation_id, 0)
+    kept_at = OF_MEMORY if item.section is Section.WORKING_MEMORY else OF_SUMMARY
+    return ReplyItem(item.conversation_id, uid, item.encoded, rest, item.fact_id, kept_at)
+
+
+def _memory_role(request: pb.AssembleContextRequest) -> str:
+    """Whose message it is that says what is remembered."""
+    return SYSTEM if request.rendering == pb.RENDERING_SYSTEM_PROMPT else KNOWN_ROLE
+
+
+def _text_form(request: pb.AssembleContextRequest, context: Context) -> TextForm:
+    if request.rendering == pb.RENDERING_SYSTEM_PROMPT:
+        return TextForm.SYSTEM
     if context.text:
         return TextForm.TRANSCRIPT
     return TextForm.EARLIER if context.earlier else TextForm.NONE

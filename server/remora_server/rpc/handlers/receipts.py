@@ -1,4 +1,4 @@
-"""The RPCs of receipts: what a context or a search was made of, the same again, and what differs between two."""
+"""The RPCs of receipts: what a context or a search was made of, its replay, and the difference of two receipts."""
 
 from __future__ import annotations
 
@@ -15,9 +15,10 @@ from remora.v1.message_pb2 import Message
 from remora_server import wire
 from remora_server.domain.calls import Read
 from remora_server.domain.context import Section
-from remora_server.domain.context_messages import ContextMessage, MessageReader
+from remora_server.domain.context_messages import SYSTEM, ContextMessage, MessageReader
 from remora_server.domain.memory_list import KNOWN_ROLE
 from remora_server.domain.receipts import (
+    OF_MEMORY,
     OF_SUMMARY,
     Change,
     Receipt,
@@ -25,6 +26,7 @@ from remora_server.domain.receipts import (
     ReceiptQuery,
     ReceiptStore,
     Standing,
+    TextForm,
     Texts,
     compare,
     texts_of,
@@ -38,7 +40,9 @@ from remora_server.rpc.handlers.page_tokens import PageTokens
 QUOTED = 80
 """How many characters of a query are quoted."""
 _TOLD_OTHERWISE = {"max_tokens", "query", "min_revision"}
-"""Fields of a request whose difference is told in words of its own, or by the revisions that were read."""
+"""Fields of a request that have their own description of a difference, or are described by the revisions that were
+read.
+"""
 
 
 class Settling(Protocol):
@@ -86,7 +90,7 @@ class ReceiptHandlers(Struct, frozen=True):
         return wire.elements(field, [reply]) + rest.SerializeToString()
 
     def _texts(self, receipt: Receipt, contents: Sequence[bytes | None]) -> Texts:
-        """The texts of a reply, rendered again from what is still there."""
+        """The texts of a reply, rendered again from the messages that still exist."""
         if not receipt.is_context:
             return Texts()
         messages: dict[Section, list[ContextMessage]] = defaultdict(list)
@@ -118,7 +122,7 @@ class ReceiptHandlers(Struct, frozen=True):
 
 
 def _reply(receipt: Receipt, contents: Sequence[bytes | None], texts: Texts) -> bytes:
-    """The reply with the items that are still there, built as it was then."""
+    """The reply with the items that still exist, built as it was then."""
     items = zip(receipt.items, contents, strict=True)
     if not receipt.is_context:
         hits = [wire.elements(pb.Hit.MESSAGE_FIELD_NUMBER, [each]) + item.rest for item, each in items if each]
@@ -129,7 +133,8 @@ def _reply(receipt: Receipt, contents: Sequence[bytes | None], texts: Texts) -> 
     rest = pb.AssembleContextResponse.FromString(receipt.reply)
     rest.text = texts.whole
     if texts.memory:
-        rest.memory.CopyFrom(Message(role=KNOWN_ROLE, text=texts.memory))
+        role = SYSTEM if receipt.text_form is TextForm.SYSTEM else KNOWN_ROLE
+        rest.memory.CopyFrom(Message(role=role, text=texts.memory))
     if texts.earlier:
         rest.earlier.CopyFrom(Message(role=EARLIER_ROLE, text=texts.earlier))
     return wire.elements(pb.AssembleContextResponse.ITEMS_FIELD_NUMBER, shown) + rest.SerializeToString()
@@ -170,7 +175,7 @@ def _item(receipt: Receipt, item: ReceiptItem) -> pb.ReceiptItem:
         conversation_id=item.conversation_id,
         conversation_uid=item.uid if item.sequence else 0,
         message_id=item.message_id,
-        sequence=0 if item.sequence == OF_SUMMARY else item.sequence,
+        sequence=0 if item.sequence in (OF_SUMMARY, OF_MEMORY) else item.sequence,
         message_revision=item.revision,
     )
     if not receipt.is_context:
@@ -244,7 +249,7 @@ def _context_differences(before: Receipt, after: Receipt) -> Iterator[str]:
 
 
 def _quoted(query: str) -> str:
-    """The beginning of a query; none is the text of the newest message of the role user."""
+    """The beginning of a query. Without a query, it is the text of the newest message of the role user."""
     if not query:
         return "the newest user message"
     return f"`{query}`" if len(query) <= QUOTED else f"`{query[:QUOTED]}…`"

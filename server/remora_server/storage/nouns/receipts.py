@@ -18,6 +18,7 @@ from remora_server.domain.calls import Outcome, Read, Write
 from remora_server.domain.errors import ConversationNotFound, ReceiptNotFound
 from remora_server.domain.messages import Plan
 from remora_server.domain.receipts import (
+    OF_MEMORY,
     OF_SUMMARY,
     Receipt,
     ReceiptDraft,
@@ -115,6 +116,11 @@ def forgotten_facts(user_id: str, fact_ids: Iterable[str] | None) -> Iterator[Re
         yield RemovePartitions(RECEIPT_FACTS, 0, RECEIPT_FACTS.encode_partition(user_id, fact_id))
 
 
+def deleted_memory(uid: int, user_id: str) -> RemovePartitions:
+    """What goes with the working memory of a conversation."""
+    return RemovePartitions(RECEIPT_CONTENTS, uid, RECEIPT_CONTENTS.encode_partition(user_id, OF_MEMORY))
+
+
 def contents_of(plan: Plan) -> Iterator[RemovePartitions]:
     """What goes with the messages that a plan removes."""
     for removal in plan.removals:
@@ -147,9 +153,16 @@ class Receipts:
         before shows of them is not kept.
         """
 
+        self._deleted_memories: OrderedDict[int, int] = OrderedDict()
+        """At which revisions the working memories of conversations were deleted of late, by their uids."""
+
     def erased(self, tenant_id: str, user_id: str, revision: int) -> None:
         """A user's messages are gone, or all of the user. Called under the locks of its records."""
         _note(self._erased, (tenant_id, user_id), revision, MOST_ERASED)
+
+    def memory_deleted(self, uid: int, revision: int) -> None:
+        """The working memory of a conversation is gone. Called under the conversation's lock."""
+        _note(self._deleted_memories, uid, revision, MOST_ERASED)
 
     def forgotten(self, tenant_id: str, user_id: str, fact_ids: Collection[str], revision: int) -> None:
         """Facts of a user are gone. Called under the lock of its facts."""
@@ -213,7 +226,7 @@ class Receipts:
             there = view.find(user_id, [content.message_id for content, _ in here])
             for (content, expire_time), place in zip(here, there, strict=True):
                 sequence = content.message.sequence
-                if sequence in (OF_REQUEST, OF_SUMMARY) or (place is not None and place[0] == sequence):
+                if sequence in (OF_REQUEST, OF_SUMMARY, OF_MEMORY) or (place is not None and place[0] == sequence):
                     yield content, expire_time
 
     def _recorded(self, drawn: Sequence[_Drawn]) -> Iterator[tuple[_Fact, int]]:
@@ -232,7 +245,11 @@ class Receipts:
         return any(self._forgotten.get(each, 0) > revision for each in named)
 
     def _is_outdated(self, content: _Content, revision: int) -> bool:
-        """Whether it is a summary that may say what was erased since a revision."""
+        """Whether it is a summary that may say what was erased since a revision, or a working memory that was
+        deleted.
+        """
+        if content.message.sequence == OF_MEMORY:
+            return self._deleted_memories.get(content.uid, 0) > revision
         is_summary = content.message.sequence == OF_SUMMARY
         return is_summary and self._windows.has_changed(content.uid, revision, OF_SUMMARY)
 
@@ -356,6 +373,7 @@ _TEXT_FORMS = {
     TextForm.NONE: StoredReceipt.TEXT_FORM_UNSPECIFIED,
     TextForm.EARLIER: StoredReceipt.TEXT_FORM_EARLIER,
     TextForm.TRANSCRIPT: StoredReceipt.TEXT_FORM_TRANSCRIPT,
+    TextForm.SYSTEM: StoredReceipt.TEXT_FORM_SYSTEM,
 }
 _ITEM_FIELDS = ("item_scopes", "item_sequences", "item_revisions", "item_ids", "item_digests")
 
@@ -375,10 +393,10 @@ def _put(drawn: _Drawn) -> Put:
 
 def _content(item: ReplyItem, owner: ReceiptScope, uid: int, marked: int) -> _Content:
     """A message of a reply as it is kept. One of no conversation was made from the request, and one of a conversation
-    that has no place in it is its summary.
+    that has no place in it is its summary or its working memory.
     """
     message = Message.FromString(item.encoded)
-    place = OF_SUMMARY if item.uid and not message.sequence else message.sequence
+    place = item.kept_at if item.uid and not message.sequence else message.sequence
     content = ReceiptContent(
         conversation_id=item.conversation_id if item.uid else owner.conversation_id,
         user_id=message.user_id if item.uid else owner.user_id,

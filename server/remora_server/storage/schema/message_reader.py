@@ -43,6 +43,14 @@ class StoredMessageReader:
         made = message_pb2.Message(role=USER, text=text, token_count=token_count, user_id=user_id, revision=revision)
         return self.message(conversation_id, made.SerializeToString())
 
+    def working_memory(
+        self, conversation_id: str, user_id: str, text: str, token_count: int, *, update_time: int, sequence: int
+    ) -> ContextMessage:
+        made = message_pb2.Message(
+            role=USER, text=text, token_count=token_count, user_id=user_id, create_time=wire.timestamp(update_time)
+        )
+        return replace(self.message(conversation_id, made.SerializeToString()), sequence=sequence)
+
     def static_fact(self, fact: StaticFact, sequence: int) -> ContextMessage:
         made = message_pb2.Message(id=fact.id, role=USER, text=fact.content)
         return replace(self.message("", made.SerializeToString()), sequence=sequence)

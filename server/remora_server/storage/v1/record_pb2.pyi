@@ -994,6 +994,8 @@ class StoredReceipt(_message.Message):
         """A message that quotes the recalled ones."""
         TEXT_FORM_TRANSCRIPT: StoredReceipt._TextForm.ValueType  # 2
         """The whole as one text."""
+        TEXT_FORM_SYSTEM: StoredReceipt._TextForm.ValueType  # 3
+        """The system's, with all that is remembered."""
 
     class TextForm(_TextForm, metaclass=_TextFormEnumTypeWrapper):
         """What text a reply has."""
@@ -1004,6 +1006,8 @@ class StoredReceipt(_message.Message):
     """A message that quotes the recalled ones."""
     TEXT_FORM_TRANSCRIPT: StoredReceipt.TextForm.ValueType  # 2
     """The whole as one text."""
+    TEXT_FORM_SYSTEM: StoredReceipt.TextForm.ValueType  # 3
+    """The system's, with all that is remembered."""
 
     ID_FIELD_NUMBER: _builtins.int
     USER_ID_FIELD_NUMBER: _builtins.int

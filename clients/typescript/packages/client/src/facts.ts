@@ -31,6 +31,16 @@ export interface FoundFacts extends AsOf {
   k?: number | undefined;
   /** Only facts with this score or a higher one, from 0 to 1. */
   threshold?: number | undefined;
+  /** Whether the server's chat model picks those of the best that bear on the query; `pickedBy` of the reply says if it did. */
+  pick?: boolean | undefined;
+}
+
+/** How facts are extracted. */
+export interface Extracting {
+  /** Whether nothing is added. */
+  dryRun?: boolean | undefined;
+  /** Whether patterns find them also if the server has a chat model. */
+  byPatterns?: boolean | undefined;
 }
 
 /** Which facts are listed. */
@@ -70,29 +80,32 @@ export class Facts {
   }
 
   /**
-   * Finds what the user says of itself in a text, by patterns for English, adds it, and returns it. With `dryRun`, nothing
-   * is added.
+   * Finds what the user says of itself in a text, adds it, and returns it. The server's chat model finds it; without one, if
+   * it fails, or with `byPatterns`, patterns for English do: `extractor` of each fact says which.
    */
   async extract(
     text: string,
-    { source, dryRun = false }: { source?: SaidIn | undefined; dryRun?: boolean | undefined } = {},
+    { source, dryRun = false, byPatterns = false }: Extracting & { source?: SaidIn | undefined } = {},
     options?: CallOptions,
   ): Promise<Fact[]> {
     const from = { case: "text" as const, value: { text, ...(source && { source }) } };
-    return (await this.#memory.extractFacts({ userId: this.userId, from, dryRun }, options)).facts;
+    return (await this.#memory.extractFacts({ userId: this.userId, from, dryRun, byPatterns }, options)).facts;
   }
 
-  /** The same of all that the user says in a conversation. Each 1,000 messages have the timeout. */
+  /**
+   * The same of all that the user says in a conversation. Each 1,000 messages, or with a chat model each 32 KiB, have the
+   * timeout.
+   */
   async extractFrom(
     conversationId: string,
-    { afterSequence = 0n, dryRun = false }: { afterSequence?: bigint | undefined; dryRun?: boolean | undefined } = {},
+    { afterSequence = 0n, dryRun = false, byPatterns = false }: Extracting & { afterSequence?: bigint | undefined } = {},
     options?: CallOptions,
   ): Promise<Fact[]> {
     const found: Fact[] = [];
     let behind = afterSequence;
     for (;;) {
       const from = { case: "conversation" as const, value: { conversationId, afterSequence: behind } };
-      const read = await this.#memory.extractFacts({ userId: this.userId, from, dryRun }, options);
+      const read = await this.#memory.extractFacts({ userId: this.userId, from, dryRun, byPatterns }, options);
       found.push(...read.facts);
       if (!read.more) {
         return found;
@@ -103,12 +116,13 @@ export class Facts {
 
   /** The facts that answer a text best, best first, with their scores. */
   search(query: string, which: FoundFacts = {}, options?: CallOptions): Promise<SearchFactsResponse> {
-    requireKnown(which, [...AS_OF, "k", "threshold"], "option");
-    const { k = 10, threshold } = which;
+    requireKnown(which, [...AS_OF, "k", "threshold", "pick"], "option");
+    const { k = 10, threshold, pick = false } = which;
     const request = {
       userId: this.userId,
       query,
       k,
+      pick,
       times: timesOf(which),
       ...(threshold !== undefined && { threshold }),
     };
