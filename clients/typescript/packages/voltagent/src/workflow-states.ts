@@ -32,7 +32,7 @@ const FIELDS: { [Field in keyof WorkflowStateEntry]?: (value: never) => Run } = 
   status: (status: WorkflowStateEntry["status"]) => ({ status: statusOf(status) }),
   input: (input: unknown) => ({ input: encodeJson(input) }),
   output: (output: unknown) => ({ output: encodeJson(output) }),
-  context: (context: Context) => ({ context: encodeJson(context?.map(storedEntry)) }),
+  context: (context: unknown) => ({ context: encodeJson(each(context, storedEntry)) }),
   workflowState: (workflowState: unknown) => ({ workflowState: encodeJson(workflowState) }),
   suspension: (suspension: Suspension | undefined) => storedSuspension(suspension),
   events: (events: unknown) => ({ events: encodeJson(events) }),
@@ -79,7 +79,7 @@ export function workflowState(run: WorkflowRun): WorkflowStateEntry {
   const rest = {
     input: decodeJson(run.input),
     output: decodeJson(run.output),
-    context: (decodeJson(run.context) as StoredEntry[] | undefined)?.map(contextEntry),
+    context: each(decodeJson(run.context), contextEntry) as Context | undefined,
     workflowState: decodeJson(run.workflowState),
     suspension: suspensionOf(run),
     events: decodeJson(run.events),
@@ -113,21 +113,27 @@ function timed(field: "createTime" | "updateTime", date: Date): Run {
   return time === undefined ? {} : { [field]: time };
 }
 
-type StoredEntry = [string | { symbol: string; shared: boolean }, unknown];
-
-/** A symbol has no JSON: it is stored by its description, and whether `Symbol.for` gives it. */
-function storedEntry([key, value]: Context[number]): StoredEntry {
-  if (typeof key === "string") {
-    return [key, value];
-  }
-  return [{ symbol: key.description ?? "", shared: Symbol.keyFor(key) !== undefined }, value];
+/** The value, or if it is a list, as a context should be, the list with each entry as `changed` says. */
+function each(value: unknown, changed: (entry: unknown) => unknown): unknown {
+  return Array.isArray(value) ? value.map(changed) : (value ?? undefined);
 }
 
-function contextEntry([key, value]: StoredEntry): Context[number] {
-  if (typeof key === "string") {
-    return [key, value];
+/** A symbol has no JSON: it is stored by its description, and whether `Symbol.for` gives it. */
+function storedEntry(entry: unknown): unknown {
+  const [key, ...rest] = Array.isArray(entry) ? (entry as unknown[]) : [];
+  if (typeof key !== "symbol") {
+    return entry;
   }
-  return [key.shared ? Symbol.for(key.symbol) : Symbol(key.symbol), value];
+  return [{ symbol: key.description ?? "", shared: Symbol.keyFor(key) !== undefined }, ...rest];
+}
+
+function contextEntry(entry: unknown): unknown {
+  const [key, ...rest] = Array.isArray(entry) ? (entry as unknown[]) : [];
+  const { symbol, shared } = (key ?? {}) as { symbol?: unknown; shared?: unknown };
+  if (typeof symbol !== "string") {
+    return entry;
+  }
+  return [shared === true ? Symbol.for(symbol) : Symbol(symbol), ...rest];
 }
 
 function storedSuspension(suspension: Suspension | undefined): Run {

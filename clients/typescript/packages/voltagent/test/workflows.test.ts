@@ -96,6 +96,15 @@ describe("one state", () => {
     assert.deepEqual([(key as symbol).description, value], ["own", 1]);
   });
 
+  test("a context that is no list of keys and values comes back as it is", async () => {
+    const contexts = { object: { role: "admin" }, list: ["admin", null, { symbol: 1 }], pairs: [[{ symbol: 1 }, 2]] };
+    await stored(...Object.entries(contexts).map(([id, context]) => state(id, { context: context as never })));
+
+    for (const [id, context] of Object.entries(contexts)) {
+      assert.deepEqual((await storage.getWorkflowState(id))?.context, context);
+    }
+  });
+
   test("setting a known id replaces the state", async () => {
     await stored(FULL, state("full", { status: "completed" }));
 
