@@ -30,7 +30,6 @@ write tls remora.tcp.enabled=true remora.tcp.tokenSecret=remora-tokens \
     remora.tcp.tls.secret=remora-tls remora.tcp.tls.clientCertificates=true
 
 if [[ ${1:-} == --check ]]; then
-    ! command -v kubernetes-validate >/dev/null || kubernetes-validate --strict --quiet "$work"/kubernetes/*.yaml
     helm lint --strict --kube-version "$KUBERNETES" "$work/remora" "$work/agent"
     diff --recursive --unified deploy/kubernetes "$work/kubernetes" ||
         { echo "deploy/kubernetes is out of date: run tools/write_kubernetes.sh" >&2; exit 1; }
