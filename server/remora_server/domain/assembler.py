@@ -60,9 +60,9 @@ class ContextAssembler:
     answers them. What room remains goes to further facts and turns. A request may set another order and other shares
     (`domain.filling`).
 
-    Candidates are the turns of the newest messages, up to `recent_messages` or until they would fill the budget by
-    themselves, and the hits of the search that speak to the query; hits with the rest of their tool calls, and none
-    where that rest is not to be had. The reply has room for so many bytes, too (`domain.budgets`).
+    Candidates are the turns of the newest messages, up to `recent_messages` or until they would fill the budget alone,
+    and the hits of the search that are relevant to the query. A hit comes with the rest of its tool calls, and is left
+    out if that rest is missing. The reply has room for so many bytes, too (`domain.budgets`).
     """
 
     def __init__(
@@ -217,7 +217,7 @@ class _Assembly(Struct, frozen=True):
         return [self.reader.summary(self.request.conversation_id, self.user_id, text, tokens, revision=revision)]
 
     def recall(self, text: str, source: ContextMessage | None, selection: Selection) -> Recalled:
-        """What a text, which `source` says, or the request's vector brings back beside the messages that are in."""
+        """What a text, which is that of `source`, or the request's vector recalls besides the messages that are in."""
         vector = self.request.vector
         if self.request.search is None or (vector is None and not text):
             return Recalled()
@@ -242,8 +242,8 @@ class _Assembly(Struct, frozen=True):
         return InConversation(self.request.conversation_id, self.user_id)
 
     def _query(self, recent: Recent) -> tuple[str, ContextMessage | None]:
-        """The text to search for, and the message that it is of, where it is one's; empty where nothing is looked for,
-        or a vector is.
+        """The text to search for, and its message, if it is the text of one. The text is empty if nothing is searched
+        for, or if the request has a vector.
         """
         if self.request.search is None and self.request.facts is None:
             return "", None
@@ -267,7 +267,7 @@ class _Assembly(Struct, frozen=True):
         return list(sides.values())
 
     def _rendered(self, selection: Selection, pinned: Pinned, found: Recalled) -> Rendered:
-        """The selection rendered, without its last choices where a count of the whole comes out above its parts'.
+        """The rendered selection, without its last choices if the count of the whole is above the sum of its parts.
         Raises ContextTooLarge.
         """
         ranks = {unit[0].place: rank for rank, unit in enumerate(found.units)}
@@ -286,12 +286,12 @@ class _Assembly(Struct, frozen=True):
 
 
 class _Recall:
-    """Recalled messages, which are looked for when the section is filled for the first time, and what they answer or
-    what answers them.
+    """Recalled messages, with their questions or answers. They are searched for when the section is filled for the
+    first time.
     """
 
     def __init__(self, assembly: _Assembly, text: str, source: ContextMessage | None) -> None:
-        """`text` is what to look for, `source` the message that says it."""
+        """`text` is the text to search for, `source` its message."""
         self._assembly = assembly
         self._text = text
         self._source = source
@@ -299,7 +299,7 @@ class _Recall:
         self._others: list[Candidate] = []
         self.found = Recalled()
         self.sides: dict[Place, str] = {}
-        """Why messages are in that the query did not find."""
+        """Why messages that the query did not find are in the context."""
 
     @property
     def considered(self) -> Sequence[Candidate]:

@@ -1,4 +1,4 @@
-"""Contexts: what to assemble, and what came of it. `assembler` makes one of the other."""
+"""Contexts: requests for them, and their values. `assembler` makes a context for a request."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Merge(Enum):
 
 
 def joined(merge: Merge, recalled: Sequence[T], recent: Sequence[T]) -> list[T]:
-    """Recalled and recent elements in the order that a merge gives them. Those of EARLIER come in the order of time."""
+    """Recalled and recent elements in the order of a merge. For EARLIER, they are given in the order of time."""
     match merge:
         case Merge.APPEND:
             return [*recent, *recalled]
@@ -53,7 +53,7 @@ def joined(merge: Merge, recalled: Sequence[T], recent: Sequence[T]) -> list[T]:
 
 
 class Rendering(Enum):
-    """What a context is rendered as."""
+    """The form in which a context is rendered."""
 
     MESSAGES = "messages"
     TRANSCRIPT = "transcript"

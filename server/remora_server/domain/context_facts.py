@@ -15,7 +15,7 @@ from remora_server.domain.memory_items import FoundItems
 
 
 class FactFinder(Protocol):
-    """What a context asks of facts: see `domain.fact_memory.FactMemory`."""
+    """The facts that a context needs: see `domain.fact_memory.FactMemory`."""
 
     def search(self, read: Read, user_id: str, query: FactQuery) -> FoundItems: ...
 
@@ -32,7 +32,7 @@ class FoundFact(Struct, frozen=True):
 
 
 class KnownFacts(Struct, frozen=True):
-    """The facts for one request. Their messages have sequences below zero: they are of no conversation."""
+    """The facts for one request. Their messages belong to no conversation and have negative sequences."""
 
     read: Read
     request: ContextRequest

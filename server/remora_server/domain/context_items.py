@@ -1,4 +1,4 @@
-"""The items of a context: what each message is there for."""
+"""The items of a context: why each message is in it."""
 
 from __future__ import annotations
 

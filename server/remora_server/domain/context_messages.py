@@ -1,4 +1,4 @@
-"""Messages as a context weighs them, and the units of those that a model must see together."""
+"""The messages of a context, and the units of messages that a model must see together."""
 
 from __future__ import annotations
 
@@ -15,16 +15,17 @@ from remora_server.domain.tool_pairs import pair_tools, uses_among
 
 USER, ASSISTANT, SYSTEM = "user", "assistant", "system"
 SYSTEM_ROLES = (SYSTEM, "developer")
-"""Roles that decide where a message stands. OpenAI has two names for who gives instructions."""
+"""Roles that decide a message's place. OpenAI has two names for the role of instructions."""
 
 Place: TypeAlias = tuple[str, int]
 """A message's conversation id and sequence."""
 
 
 class ContextMessage(Struct, frozen=True):
-    """What of a message decides its place in a context. `encoded` is all of it in wire form, opaque to the domain.
+    """The parts of a message that decide its place in a context. `encoded` is the message in wire form, opaque to the
+    domain.
 
-    `sent_time` is the server's create time where the caller gave none. The rest is as in `domain.costs.ChatMessage`.
+    `sent_time` is the server's create time if the caller gave none. The rest is as in `domain.costs.ChatMessage`.
     """
 
     conversation_id: str
@@ -52,12 +53,12 @@ class ContextMessage(Struct, frozen=True):
 
     @property
     def opens_turn(self) -> bool:
-        """Whether a user says something: Anthropic's tool results are of the role `user`, too."""
+        """Whether a user speaks. Anthropic's tool results have the role `user`, too."""
         return self.role == USER and not self.tool_result_ids
 
     @property
     def is_answer(self) -> bool:
-        """Whether the model says something to the user."""
+        """Whether the model speaks to the user."""
         return self.role == ASSISTANT and bool(self.text) and not self.uses_tools
 
 
@@ -94,15 +95,15 @@ class MessageReader(Protocol):
 
 
 Unit: TypeAlias = tuple[ContextMessage, ...]
-"""Messages that go into a context together or not at all, in the order of their sequences."""
+"""Messages that are in a context together or not at all, in the order of their sequences."""
 
 
 def whole_units(messages: Sequence[ContextMessage]) -> list[Unit]:
     """The units of one conversation's messages, which are given by sequence; in the order of their first messages.
 
     A message that calls tools is one unit with the messages that answer. A result belongs to the newest call of its id
-    before it. A unit that lacks a call or a result is left out: models refuse half of one, and a second result. Whoever
-    shows units one after the other shows results right after their calls, as models want them.
+    before it. A unit that lacks a call or a result is left out, because models refuse incomplete ones and second
+    results. In a sequence of units, results directly follow their calls, as models want them.
     """
     if not any(message.uses_tools for message in messages):
         return [(message,) for message in messages]

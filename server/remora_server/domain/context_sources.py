@@ -1,4 +1,4 @@
-"""Where a context's candidates come from: the newest messages of a conversation, and what a search finds."""
+"""The sources of a context's candidates: the newest messages of a conversation, and the hits of a search."""
 
 from __future__ import annotations
 
@@ -18,27 +18,27 @@ from remora_server.domain.windows import Summary, Window
 
 LARGEST_PAGE = 1_000
 TOOL_REACH = 32
-"""How many messages before and after one that was found may hold the rest of its tool calls."""
+"""The rest of a hit's tool calls is looked for in this many messages before and after it."""
 OTHER_SIDE_REACH = 8
-"""How far from a question its answer may be, behind the tools that were called for it."""
+"""The greatest distance of an answer from its question, not counting the tools that were called for it."""
 AROUND = TOOL_REACH + OTHER_SIDE_REACH
 """How many messages before and after each hit a context may look at."""
 
 
 class ConversationSource(Protocol):
-    """What a context asks of conversations: see `domain.conversations.ConversationStore`."""
+    """The conversations that a context needs: see `domain.conversations.ConversationStore`."""
 
     def get(self, read: Read, conversation_id: str, user_id: str) -> tuple[Conversation, int]: ...
 
 
 class MessageSource(Protocol):
-    """What a context asks of messages: see `domain.messages.MessageStore`."""
+    """The messages that a context needs: see `domain.messages.MessageStore`."""
 
     def list(self, read: Read, query: MessageQuery) -> MessagePage: ...
 
 
 class SummarySource(Protocol):
-    """What a context asks of windows: see `domain.windows.WindowStore`."""
+    """The windows that a context needs: see `domain.windows.WindowStore`."""
 
     def current(self, read: Read, conversation_id: str, user_id: str) -> tuple[Window, Summary | None, int]: ...
 
@@ -50,7 +50,7 @@ class Searcher(Protocol):
 
 
 class UserMessages:
-    """One user's messages, as one request reads them."""
+    """One user's messages, as read by one request."""
 
     def __init__(self, source: MessageSource, reader: MessageReader, read: Read, user_id: str) -> None:
         self._source = source
@@ -77,7 +77,7 @@ class UserMessages:
         return next(iter(self._reader.page(conversation_id, found.encoded)), None)
 
     def newest_said(self, conversation_id: str) -> ContextMessage | None:
-        """What the user said last, if not long before the tools' results of that role."""
+        """The last message of the user, unless it is long before the tools' results of that role."""
         found = self._list(MessageQuery(conversation_id, roles=(USER,), limit=TOOL_REACH))
         said = [message for message in self._reader.page(conversation_id, found.encoded) if message.opens_turn]
         return said[-1] if said else None
@@ -93,11 +93,11 @@ class Beside(Struct, frozen=True):
     reader: MessageReader
 
     def earlier(self, place: Place, reach: int) -> Iterator[ContextMessage]:
-        """Those before a place, the nearest first."""
+        """The messages before a place, the nearest first."""
         return islice(self._beyond(reversed(self.hit.before), lambda one: one.sequence < place[1]), reach)
 
     def later(self, place: Place, reach: int) -> Iterator[ContextMessage]:
-        """Those after a place, the nearest first."""
+        """The messages after a place, the nearest first."""
         return islice(self._beyond(self.hit.after, lambda one: one.sequence > place[1]), reach)
 
     def _beyond(
@@ -114,7 +114,7 @@ class Beside(Struct, frozen=True):
         return next((unit for unit in whole_units(around) if message in unit), None)
 
     def other_side(self, unit: Unit) -> ContextMessage | None:
-        """The answer to a unit that is a question, or else the question that it answers, where one is near."""
+        """The answer to a unit that is a question, or else the question that it answers, if one is near."""
         if unit[0].opens_turn:
             later = self.later(unit[-1].place, OTHER_SIDE_REACH)
             turn = takewhile(lambda message: not message.opens_turn, later)
@@ -139,7 +139,7 @@ class Recalled(Struct):
 
 
 def recalled(result: SearchResult, reader: MessageReader, unrelated: int = 0) -> Recalled:
-    """The hits of a search, each with the rest of its unit; a hit whose unit is not whole is left out."""
+    """The hits of a search, each with the rest of its unit. A hit with an incomplete unit is left out."""
     gathered = Recalled(index=result.index, unrelated=unrelated)
     held: set[Place] = set()
     for rank, hit in enumerate(result.hits, 1):

@@ -1,4 +1,4 @@
-"""Facts: what holds of a user, or did, in two times: when it holds, and when it was recorded so."""
+"""Facts of a user, in two times: when a fact holds, and when it was recorded."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ from remora_server.domain.memory_items import ItemPage, RankedItems
 from remora_server.domain.workflows import PartPosition
 
 MOST_SOURCES = 16
-"""Of a fact that is said more often, the newest sources are kept."""
+"""The greatest number of sources of a fact. If it was said more often, the newest are kept."""
 _DIGEST_BYTES = 8
 
 
 class FactSource(Struct, frozen=True):
-    """The message in which a fact was said; `sent_time` in microseconds, None where it is not known."""
+    """The message in which a fact was said. `sent_time` is in microseconds, None if it is unknown."""
 
     conversation_id: str = ""
     message_id: str = ""
     sent_time: int | None = None
 
     def is_same(self, other: FactSource) -> bool:
-        """Whether both are one message."""
+        """Whether both are the same message."""
         return bool(self.message_id) and (self.conversation_id, self.message_id) == (
             other.conversation_id,
             other.message_id,
@@ -53,20 +53,20 @@ class FactDraft(Struct, frozen=True):
 
     @property
     def said(self) -> str:
-        """What is embedded and shown."""
+        """The text that is embedded and shown."""
         return self.text or f"{self.subject} {self.predicate} {self.object}"
 
     @property
     def prefix(self) -> str:
-        """What the ids of all facts begin with that it may repeat or end."""
+        """The prefix of the ids of all facts that it may repeat or end."""
         may_meet_others = self.exclusive or self.valid_to is not None
         return _slot(self.subject, self.predicate) if may_meet_others else _prefix_of_same(self)
 
 
 class Fact(Struct, frozen=True):
-    """A fact as it is recorded. It holds from `valid_from` until `valid_to`, None where it still does.
+    """A recorded fact. It holds from `valid_from` until `valid_to`, which is None if it still holds.
 
-    `ceased`: when it was no longer recorded so; None where it is.
+    `ceased` is when it was no longer recorded so; None if it still is.
     """
 
     id: str
@@ -91,7 +91,7 @@ class Fact(Struct, frozen=True):
 
 
 class FactTimes(Struct, frozen=True):
-    """As of when facts are meant; None: now. `at_any_time`: also those that do not hold at `valid_at`."""
+    """The times of facts to read; None: now. `at_any_time`: also facts that do not hold at `valid_at`."""
 
     valid_at: int | None = None
     recorded_at: int | None = None
@@ -118,7 +118,7 @@ class FactFilter(Struct, frozen=True):
 
 
 class StaticFact(Struct, frozen=True):
-    """Something that holds for all users of a tenant."""
+    """A statement that holds for all users of a tenant."""
 
     id: str
     content: str
@@ -162,7 +162,7 @@ class FactStore(Protocol):
 
 
 class Ledger:
-    """What a write makes of `recorded` facts, among which are all that it may repeat, end or remove."""
+    """The effect of a write on `recorded` facts, which include all that it may repeat, end or remove."""
 
     def __init__(self, recorded: Iterable[Fact], now: int) -> None:
         self._before = {fact.id: fact for fact in recorded}
@@ -186,7 +186,7 @@ class Ledger:
         return list(self._ceased.values())
 
     def add(self, draft: FactDraft, field: str, corrects: str = "") -> tuple[str, bool]:
-        """Record a fact; its id, and whether it was there. Raises InvalidField, `field` being the draft's."""
+        """Record a fact. Returns its id, and whether it was there. Raises InvalidField for `field`, the draft's."""
         start = self._start(draft)
         if draft.valid_from is not None and draft.valid_to is not None and draft.valid_to <= draft.valid_from:
             raise InvalidField(f"{field}.valid_to", "must be later than valid_from")
@@ -208,7 +208,7 @@ class Ledger:
         return fact is not None
 
     def correct(self, fact_id: str, draft: FactDraft) -> str:
-        """Replace a fact; the id of the new one. Raises FactNotFound, InvalidField."""
+        """Replace a fact. Returns the id of the new one. Raises FactNotFound, InvalidField."""
         wrong = self._current.get(fact_id)
         if wrong is None:
             raise FactNotFound(fact_id)
@@ -218,7 +218,7 @@ class Ledger:
         return self.add(draft, "fact", corrects=fact_id)[0]
 
     def _start(self, draft: FactDraft) -> int:
-        """When it begins to hold; of one that had ended before it was said, when it ended."""
+        """When it begins to hold or, if it had ended before it was said, when it ended."""
         if draft.valid_from is not None:
             return draft.valid_from
         sent = None if draft.source is None else draft.source.sent_time
@@ -226,13 +226,13 @@ class Ledger:
         return start if draft.valid_to is None else min(start, draft.valid_to)
 
     def _say_again(self, known: Fact, draft: FactDraft, corrects: str) -> None:
-        """A fact that is recorded already, and said once more."""
+        """A recorded fact that is said once more."""
         sources, mentions, confidence = known.sources, known.mentions, known.confidence
         if draft.source is None or not any(draft.source.is_same(source) for source in sources):
             mentions += 1
             confidence = 1 - (1 - confidence) * (1 - draft.confidence)
             sources = _newest([*sources, *([draft.source] if draft.source else [])])
-        # An exclusive fact does not begin earlier than it was known to: another one may have held then.
+        # An exclusive fact does not begin earlier than it was known, because another one may have held then.
         start = known.valid_from if known.exclusive else min(known.valid_from, self._start(draft))
         end = known.valid_to if draft.valid_to is None else draft.valid_to
         if known.exclusive:
@@ -273,7 +273,7 @@ class Ledger:
         )
 
     def _make_room(self, draft: FactDraft, start: int, end: int | None) -> int | None:
-        """End the other facts of the slot that hold when this one begins to; when this one ends."""
+        """End the other facts of the slot that hold when this one begins. Returns when this one ends."""
         slot = _slot(draft.subject, draft.predicate)
         for other in [fact for fact in self._current.values() if fact.id.startswith(slot)]:
             if other.valid_from == start:
@@ -298,7 +298,7 @@ class Ledger:
 
 
 def without_conversation(fact: Fact, conversation_id: str) -> Fact | None:
-    """A fact without its sources in a conversation; None where it had no others. One that had none there stays."""
+    """A fact without its sources in a conversation; None if it had no others. A fact without sources there stays."""
     kept = tuple(source for source in fact.sources if source.conversation_id != conversation_id)
     if len(kept) == len(fact.sources):
         return fact
@@ -306,17 +306,17 @@ def without_conversation(fact: Fact, conversation_id: str) -> Fact | None:
 
 
 def are_of(ids: Sequence[str], drafts: Sequence[FactDraft]) -> bool:
-    """Whether these are the ids of facts that say what the drafts do."""
+    """Whether these are the ids of facts that say the same as the drafts."""
     return len(ids) == len(drafts) and all(map(str.startswith, ids, map(_prefix_of_same, drafts)))
 
 
 def normal(text: str) -> str:
-    """A text without case and with single spaces: what of facts is compared."""
+    """A text in lower case with single spaces, as facts are compared."""
     return " ".join(text.casefold().split())
 
 
 def _touches(fact: Fact, start: int, end: int | None) -> bool:
-    """Whether a fact holds at some time from a start until an end, or when it begins to."""
+    """Whether a fact holds at any time between a start and an end, or begins then."""
     if start == fact.valid_from:
         return True
     return start < (math.inf if fact.valid_to is None else fact.valid_to) and fact.valid_from < (

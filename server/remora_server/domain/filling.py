@@ -1,4 +1,4 @@
-"""In which order the sections of a context get their room, and how much of it."""
+"""The order in which the sections of a context get room, and how much."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ ORDER = (
 
 
 class Filler(Protocol):
-    """Takes what of a section fits."""
+    """Takes the candidates of a section that fit."""
 
     @property
     def considered(self) -> Sequence[Candidate]:
@@ -35,7 +35,7 @@ class Filler(Protocol):
 
 
 class Ranked:
-    """Candidates of which each goes in that fits. They are made when the section is filled for the first time."""
+    """Candidates from which each fitting one is taken. They are made when the section is filled for the first time."""
 
     def __init__(self, make: Callable[[], Sequence[Candidate]]) -> None:
         self._make = make
@@ -52,7 +52,7 @@ class Ranked:
 
 
 class Run:
-    """Candidates that go in without a gap."""
+    """Candidates that are taken without a gap."""
 
     def __init__(self, ordered: Sequence[Candidate]) -> None:
         self.considered = ordered
@@ -63,7 +63,7 @@ class Run:
 
 
 def fill_sections(request: ContextRequest, selection: Selection, fillers: Mapping[Section, Filler]) -> None:
-    """Fill each section within its share, and then all of them with what is left."""
+    """Fill each section within its share, and then all of them with the remaining room."""
     named = {share.section for share in request.shares}
     order = (*request.shares, *(default for default in ORDER if default.section not in named))
     for share in order:
@@ -73,7 +73,7 @@ def fill_sections(request: ContextRequest, selection: Selection, fillers: Mappin
 
 
 def _limit(request: ContextRequest, selection: Selection, share: SectionShare, *, is_named: bool) -> int:
-    """How much the whole may measure when a section has its share."""
+    """The greatest measure of the whole when a section has its share."""
     if share.section is Section.RECENT and not is_named and request.search is not None:
         return selection.limit // 2
     if share.share is None:

@@ -14,7 +14,7 @@ from remora_server.domain.quotation import Lines, Quotation, day_of
 KNOWN = "What is known from memory, for reference; the conversation itself follows after it.\n"
 """The first line of a message that lists facts."""
 KNOWN_ROLE = USER
-"""Whose message that is: what is known may be in anybody's words, so it must not speak with the system's authority."""
+"""The role of that message. Facts may be in anybody's words, so it must not have the system's authority."""
 OPENING, CLOSING = "<memory>\n", "</memory>"
 ELEMENTS: Mapping[Section, str] = {Section.STATIC_FACTS: "static_memory", Section.FACTS: "extractive_memory"}
 """The element of each section, in their order."""

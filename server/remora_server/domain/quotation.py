@@ -20,7 +20,7 @@ INDENTED = "\n    "
 
 
 class Lines(Struct, frozen=True):
-    """A text in lines, the messages that it shows, and in which line each of them stands."""
+    """A text in lines, its messages, and the line of each message."""
 
     lines: tuple[str, ...]
     messages: tuple[ContextMessage, ...]
@@ -30,15 +30,15 @@ class Lines(Struct, frozen=True):
 class Quotation(Struct, frozen=True):
     """How messages become lines.
 
-    A session is the messages of a conversation with one session id or, without an id, of one day (UTC). Sessions stand
-    in the order of their first messages that are shown, dated by these. With `here`, the lines of other conversations
+    A session is the messages of a conversation with one session id or, without an id, of one day (UTC). Sessions are in
+    the order of their first shown messages, and have the dates of these. With `here`, the lines of other conversations
     name them, and continuation lines are indented.
     """
 
     here: str | None = None
 
     def session(self, message: ContextMessage) -> Hashable:
-        """What is dated once."""
+        """The key of the messages that share a date line."""
         return message.conversation_id, message.session_id or message.sent_time // DAY
 
     def line(self, message: ContextMessage) -> str:

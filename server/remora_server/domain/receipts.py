@@ -1,4 +1,4 @@
-"""Receipts: what a reply of AssembleContext or SearchMessages was made of, and that reply again."""
+"""Receipts: the parts of a reply of AssembleContext or SearchMessages, and its replay."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _BEFORE = frozenset({Section.SYSTEM, Section.WORKING_MEMORY, Section.SUMMARY, *E
 
 
 class TextForm(Enum):
-    """What text a reply has that quotes its messages: it is rendered again, and never kept."""
+    """The text of a reply that quotes its messages. It is never stored, but rendered again."""
 
     NONE = 0
     EARLIER = 1
@@ -43,7 +43,7 @@ class Texts(Struct, frozen=True):
 
     @property
     def digest(self) -> int:
-        """What a receipt keeps of them; 0 where there are none."""
+        """The flags that a receipt stores of them; 0 if there are none."""
         text = f"{self.whole}{self.memory}{self.earlier}"
         return digest(text.encode()) if text else 0
 
@@ -83,12 +83,12 @@ class ReceiptDraft(Struct, frozen=True):
 
     @property
     def size(self) -> int:
-        """About how many bytes it holds."""
+        """An estimate of its size in bytes."""
         return len(self.request) + len(self.reply) + sum(len(item.encoded) + len(item.rest) for item in self.items)
 
 
 class ReceiptItem(Struct, frozen=True):
-    """A message that a receipt names: `digest` is that of its wire form then. A fact has its id, and no `uid`."""
+    """A message that a receipt names. `digest` is that of its wire form then. A fact has its id, and no `uid`."""
 
     conversation_id: str
     uid: int
@@ -101,7 +101,7 @@ class ReceiptItem(Struct, frozen=True):
 
 
 class Receipt(Struct, frozen=True):
-    """A receipt. `request` is None where it was erased."""
+    """A receipt. `request` is None if it was erased."""
 
     id: str
     user_id: str
@@ -139,8 +139,8 @@ class ReceiptStore(Protocol):
     """Keeps receipts, and with them the messages as they were: see `domain.store`."""
 
     def write(self, write: Write, drafts: Sequence[ReceiptDraft], lifetime: int) -> None:
-        """Write receipts of one tenant, which expire after so many microseconds. What was erased meanwhile is not
-        written.
+        """Write receipts of one tenant, which expire after `lifetime` microseconds. Messages that were erased meanwhile
+        are not written.
         """
 
     def get(self, read: Read, receipt_id: str, user_id: str) -> tuple[Receipt, int]:
@@ -150,11 +150,11 @@ class ReceiptStore(Protocol):
         """A page of receipts."""
 
     def contents(self, read: Read, receipt: Receipt) -> Sequence[bytes | None]:
-        """The messages of a receipt in wire form, None for each that was erased."""
+        """The messages of a receipt in wire form; None for erased ones."""
 
 
 def digest(data: bytes) -> int:
-    """What receipts name a content by, beside whose it is: 64 bits."""
+    """The 64-bit name of a content in receipts, besides its user."""
     return int.from_bytes(hashlib.blake2b(data, digest_size=8).digest(), "little")
 
 
@@ -184,7 +184,7 @@ def _first(messages: Mapping[Section, Sequence[ContextMessage]], section: Sectio
 
 
 class Standing(Struct, frozen=True):
-    """What of an item is compared: where it stands in a context and what it costs."""
+    """The compared parts of an item: its place in a context and its cost."""
 
     item: ReceiptItem
     section: str
@@ -207,7 +207,7 @@ class Change(Struct, frozen=True):
 
 
 class ContextDifference(Struct, frozen=True):
-    """What differs between two contexts."""
+    """The differences between two contexts."""
 
     came_in: tuple[Change, ...]
     went_out: tuple[Change, ...]
@@ -234,7 +234,7 @@ def compare(before: Sequence[Standing], after: Sequence[Standing], *, erased: fr
 
 
 def _change(before: Standing, after: Standing) -> str:
-    """What of an item is other than before, in words; empty if nothing is."""
+    """The differences of an item, in words; empty if there are none."""
     told = []
     if before.item.revision != after.item.revision:
         told.append(f"the message was replaced at revision {after.item.revision}")

@@ -1,4 +1,4 @@
-"""How a context is rendered: in which order a model sees its messages, and what they cost so."""
+"""How a context is rendered: the order of its messages, and their costs in that order."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ from remora_server.domain.tokens import APPROXIMATE, APPROXIMATE_CHARACTERS
 EARLIER = "Earlier messages from memory, for reference; the conversation itself follows after them.\n"
 """The first line of a message that quotes recalled ones."""
 EARLIER_ROLE = USER
-"""Whose message that is: what is quoted may be anybody's words, so it must not speak with the system's authority."""
+"""The role of that message. It may quote anybody's words, so it must not have the system's authority."""
 
 Share: TypeAlias = tuple[Hashable, int]
-"""A cost that several messages have together: what it is for, and its measure."""
+"""A cost that several messages share: its reason and its measure."""
 
 
 class Chosen(Struct, frozen=True):
-    """What a context shows: recalled units best first, recent ones by sequence, and facts by their section."""
+    """The content of a context: recalled units best first, recent ones by sequence, and facts by their section."""
 
     system: ContextMessage | None
     recalled: Sequence[Unit]
@@ -94,21 +94,19 @@ class Renderer(Protocol):
         """The measure of each message in a section."""
 
     def shares(self, section: Section, message: ContextMessage) -> tuple[Share, ...]:
-        """What the message costs together with others."""
+        """The costs that the message shares with others."""
 
     def text_bytes(self, section: Section, message: ContextMessage) -> int:
-        """How long the message is in a text of the reply, in UTF-8; 0 where it is in none."""
+        """The length of the message in a text of the reply, in UTF-8; 0 if it is in none."""
 
     def uncounted(self, section: Section, message: ContextMessage) -> tuple[str, ...]:
-        """What of the message is sent to a model and not counted."""
+        """The parts of the message that are sent to a model and not counted."""
 
     def render(self, chosen: Chosen) -> Rendered: ...
 
 
 class Scale(Struct, frozen=True):
-    """Measures in which costs add up: tokens, or characters in the approximate encoding, which rounds up once for a
-    text.
-    """
+    """Measures that add up: tokens, or characters in the approximate encoding, which rounds up once for a text."""
 
     counting: Counting
 
@@ -128,7 +126,7 @@ class Scale(Struct, frozen=True):
         return -(-measure // self.unit)
 
     def added(self, lines: Sequence[str]) -> list[int]:
-        """What each line adds to the tokens of the text before it."""
+        """The number of tokens that each line adds to the text before it."""
         added, total = [], 0
         for measure in self.lines(lines):
             before = self.tokens(total)
@@ -138,7 +136,7 @@ class Scale(Struct, frozen=True):
 
 
 class _Listed(Struct, frozen=True):
-    """A text whose lines are messages, as a message of a context. `overhead` is what no line costs."""
+    """A text with messages as its lines, as a message of a context. `overhead` is its cost besides the lines."""
 
     messages: Unit = ()
     tokens: tuple[int, ...] = ()
@@ -186,7 +184,7 @@ class ChatRenderer:
         return (EARLIER, self._frame(EARLIER_ROLE, [EARLIER])), (self._quotation.session(message), date_line)
 
     def _frame(self, role: str, lines: Sequence[str]) -> int:
-        """The measure of a message of these lines, with what the rounding of the whole may add."""
+        """The measure of a message with these lines, with the most that rounding the whole may add."""
         rounding = self._scale.unit - 1
         return self._frame_tokens(role) * self._scale.unit + sum(self._scale.lines(lines)) + rounding
 
@@ -360,7 +358,7 @@ def _plain(quotation: Quotation, messages: Unit) -> Lines:
 
 
 def _element(scale: Scale, section: Section) -> Share:
-    """What the facts of a section cost together."""
+    """The shared cost of the facts of a section."""
     return section, sum(scale.lines(frame(section)))
 
 

@@ -10,13 +10,13 @@ from remora_server.domain.tokens import O200K_BASE, TokenEncoding
 
 
 class Trim(Struct, frozen=True):
-    """The oldest messages leave until at most so many tokens remain."""
+    """The oldest messages leave until at most `keep_tokens` remain."""
 
     keep_tokens: int
 
 
 class DeleteOldest(Struct, frozen=True):
-    """So many of the oldest messages leave, again and again until the window is small enough."""
+    """A number of the oldest messages leave, repeatedly until the window is small enough."""
 
     messages: int
 
@@ -47,13 +47,13 @@ Overflow: TypeAlias = Trim | DeleteOldest | Flush | Summarize
 
 
 KEEP_MESSAGES = 10
-"""How many of the newest messages are not summarised where nothing else is said."""
+"""The default for how many of the newest messages are not summarised."""
 SUMMARY_SHARE, MOST_SUMMARY_TOKENS = 4, 1_000
 """A summary has at most one in so many of a policy's tokens where nothing else is said, and at most so many."""
 
 
 def default_summary_tokens(max_tokens: int) -> int:
-    """How long a summary may be where nothing else is said."""
+    """The default for the length of a summary."""
     return max(1, min(max_tokens // SUMMARY_SHARE, MOST_SUMMARY_TOKENS))
 
 
