@@ -1,7 +1,7 @@
 //! What chat messages cost in tokens, and which tools they use.
 //!
-//! Messages (`remora.v1.Message`) are read where they stand in an encoded list, without copies and only when they are
-//! asked for: whoever trims a long history looks at its end alone. The costs are those of CountTokens, images aside.
+//! Messages (`remora.v1.Message`) are read in place in an encoded list, without copies and only when they are needed: trimming
+//! a long history reads only its end. The costs are those of CountTokens, without images.
 
 mod cost;
 mod list;

@@ -25,7 +25,7 @@ impl Costs {
     }
 }
 
-/// Messages that are field 1 of an encoded message, whose other fields are passed over.
+/// Messages that are field 1 of an encoded message, whose other fields are skipped.
 #[derive(Debug)]
 pub struct ChatList<B> {
     bytes: B,

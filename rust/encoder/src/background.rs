@@ -78,7 +78,7 @@ impl BackgroundEncoder {
         })
     }
 
-    /// The system's number of the thread, to set its priority by; 0 where it has none.
+    /// The system's number of the thread, to set its priority by; 0 if it has none.
     pub fn thread_id(&self) -> i32 {
         self.thread_id
     }

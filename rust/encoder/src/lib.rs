@@ -4,7 +4,7 @@
 //! last hidden states, at unit length, is its embedding. In f32 the result for a text has the same bits whatever else is in
 //! the batch: every sum runs in an order of its own row.
 //!
-//! It knows arithmetic, late interaction and stop words: nothing of messages, or of who asks.
+//! It knows arithmetic, late interaction and stop words, and nothing of messages or callers.
 
 mod background;
 mod chunks;
@@ -71,7 +71,7 @@ pub struct TokenVectors {
 pub struct Made {
     /// The embeddings, one after the other, [`Encoder::dimension`] values each.
     pub values: Vec<f32>,
-    /// The word pieces of each text; empty where they were not asked for.
+    /// The word pieces of each text; empty if they were not asked for.
     pub pieces: Vec<Pieces>,
 }
 

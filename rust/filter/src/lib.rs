@@ -1,6 +1,6 @@
-//! Conditions on typed attributes: what holds of a message or of a vector.
+//! Conditions on the typed attributes of a message, a vector or an item.
 //!
-//! It knows how attributes are encoded, and nothing of what has them.
+//! It knows how attributes are encoded, and nothing of the things that have them.
 
 mod columns;
 mod expression;

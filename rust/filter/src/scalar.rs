@@ -33,7 +33,7 @@ pub enum ScalarRef<'a> {
 }
 
 impl ScalarRef<'_> {
-    /// How the value compares to another; `None` where their types differ.
+    /// How the value compares to another; `None` if their types differ.
     pub(crate) fn compare(self, other: ScalarRef<'_>) -> Option<Ordering> {
         match (self, other) {
             (Self::Null, ScalarRef::Null) => Some(Ordering::Equal),

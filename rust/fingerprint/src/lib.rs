@@ -1,7 +1,7 @@
 //! Keyed 128-bit fingerprints that stand for names in memory.
 //!
-//! Two names share one with a probability of 2^-128, and nobody can search for such a pair: the keys are drawn when the
-//! process starts. A fingerprint is therefore worth nothing outside of the process.
+//! Two names share a fingerprint with a probability of 2^-128. Nobody can search for such a pair, because the keys are drawn
+//! when the process starts. A fingerprint therefore has no meaning outside the process.
 //!
 //! It knows no other crate of the engine.
 

@@ -1,6 +1,7 @@
-//! What fuzzers check of the engine, on any bytes. The usual tests replay what fuzzers found; `make fuzz` goes on from there.
+//! The checks of the engine that fuzzers run on arbitrary bytes. The usual tests replay the fuzzers' findings; `make fuzz`
+//! continues from these.
 //!
-//! It knows the faces of the parts that it checks, and nothing of a fuzzer.
+//! It knows the public interfaces of the crates that it checks, and no fuzzer.
 
 mod input;
 pub mod journal;

@@ -1,7 +1,7 @@
-//! Exact cosines of a question to all vectors of one set.
+//! Exact cosines between a query and all vectors of one set.
 //!
 //! A [`Segment`] holds unit vectors under the slots that its caller assigns: small, dense numbers. Scores have the same bits
-//! at every instruction set. It knows the kernels, and nothing of messages.
+//! with every instruction set. It knows the kernels, and nothing of messages.
 
 mod rows;
 mod segment;

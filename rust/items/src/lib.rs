@@ -4,7 +4,7 @@
 //! names becomes a column, which follows the items from then on (`paths.rs`). Vectors are compared by their codes first,
 //! as in `remora_vectors`; an item counts as its nearest vector (`nearest.rs`).
 //!
-//! It knows the encoding of items and filters: no journal, no database.
+//! It knows the encoding of items and filters. It must not know the journal or the database.
 
 mod change;
 mod content;

@@ -1,4 +1,4 @@
-//! Reads a segment's batches in order, checking each whole, and looks behind a damaged one for later ones.
+//! Reads a segment's batches in order, checks each as a whole, and looks for later batches after a damaged one.
 
 use std::io::{self, Read};
 
@@ -8,13 +8,13 @@ use super::JournalError;
 use super::format::{ALIGNMENT, BATCH_HEADER_BYTES, BatchHeader, Record, decode_batch};
 use super::segment::Segment;
 
-/// What lies at a place where a batch may begin.
+/// The content of a place where a batch may begin.
 pub(super) enum Found {
     Batch {
         header: BatchHeader,
         records: Vec<Record>,
     },
-    /// The journal goes on at this revision, in another segment.
+    /// The journal continues at this revision, in another segment.
     Seal(u64),
     /// Zeros, or the end of the segment.
     Blank,
@@ -80,7 +80,7 @@ impl<'a> Batches<'a> {
     }
 }
 
-/// What lies behind the last whole batch of a segment.
+/// The bytes after the last whole batch of a segment.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Remainder {
     /// Where the last byte that is not zero ends; 0 when there is none.

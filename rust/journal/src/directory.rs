@@ -13,7 +13,7 @@ const LOCK_FILE: &str = "lock";
 pub(super) struct Directory {
     path: PathBuf,
     handle: File,
-    /// Held alone, or beside other readers; `None` where a reader found no file to lock.
+    /// Held alone, or beside other readers; `None` if a reader found no file to lock.
     lock: Option<File>,
 }
 
@@ -49,7 +49,7 @@ impl Directory {
         &self.path
     }
 
-    /// What is left of the file system's space for this process.
+    /// The space that the file system has left for this process.
     pub(super) fn free_bytes(&self) -> io::Result<u64> {
         let system = rustix::fs::fstatvfs(&self.handle)?;
         Ok(system.f_bavail * system.f_frsize)
@@ -64,7 +64,7 @@ impl Directory {
         self.path.join(segment_name(first_revision))
     }
 
-    /// Where the next segment is prepared. It has no name, and counts for nothing, until it begins.
+    /// Where the next segment is prepared. Until it begins, it has no segment's name and is not part of the journal.
     pub(super) fn spare_path(&self) -> PathBuf {
         self.path.join("spare.tmp")
     }
@@ -91,7 +91,7 @@ impl Directory {
         let (path, mut file) = create_numbered(&kept, &format!("{segment}-{offset}"))?;
         let written = io::copy(&mut bytes, &mut file).and_then(|_| file.sync_all());
         written.inspect_err(|_| {
-            // A part of them would be taken for all.
+            // An incomplete copy would be taken for a complete one.
             let _ = fs::remove_file(&path);
         })?;
         sync_directory(&kept)?;
@@ -101,7 +101,7 @@ impl Directory {
 }
 
 impl Directory {
-    /// Unlocks rather than leave it to the closing of the file: a child process between fork and exec has it open too.
+    /// Unlocks explicitly. Closing the file is not enough, because a child process between fork and exec has it open, too.
     pub(super) fn unlock(&self) {
         if let Some(lock) = &self.lock {
             let _ = lock.unlock();

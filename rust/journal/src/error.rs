@@ -7,22 +7,22 @@ use std::sync::Arc;
 /// What went wrong. `Full` and `Busy` may be tried again; `Failed` and `Closed` last until the journal is reopened.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum JournalError {
-    /// No preallocated space is left for the record and none can be had; accepted again when space returns.
+    /// There is no preallocated space for the record, and none can be allocated. Records are accepted again when there is.
     #[error("the journal has no room: {reason}")]
     Full { reason: Arc<str> },
-    /// The queue stayed above its bound for as long as the caller would wait.
+    /// The queue stayed above its bound for the whole time that the caller waits.
     #[error("the journal's queue stayed full")]
     Busy,
     /// The payload is larger than a record may be.
     #[error("a payload of {bytes} bytes exceeds the limit of {limit}")]
     TooLarge { bytes: usize, limit: usize },
-    /// A write or sync failed. What was not published has an unknown outcome until the journal is reopened.
+    /// A write or sync failed. The outcome of unpublished records is unknown until the journal is reopened.
     #[error("the journal stopped: {0}")]
     Failed(Arc<str>),
     /// The journal was closed.
     #[error("the journal is closed")]
     Closed,
-    /// Bytes of a segment are not what was written.
+    /// Bytes of a segment differ from those that were written.
     #[error("segment {segment} is damaged at byte {offset}: {reason}")]
     Damaged {
         segment: String,
@@ -49,7 +49,7 @@ pub enum JournalError {
     /// The journal ends before what was published: acknowledged records were lost.
     #[error("the journal ends at revision {last}, but revision {published} was acknowledged")]
     Short { last: u64, published: u64 },
-    /// Records between what was applied and what the journal still holds are gone.
+    /// Records between the last applied one and the first one that the journal still holds are gone.
     #[error("the journal begins at revision {first}, but only revision {applied} was applied")]
     Gap { first: u64, applied: u64 },
     /// The records asked for were released.
@@ -61,7 +61,7 @@ pub enum JournalError {
     /// The options contradict each other.
     #[error("invalid journal options: {0}")]
     InvalidOptions(&'static str),
-    /// The operating system refused something outside the path of a write.
+    /// The operating system refused an operation other than a write of records.
     #[error("{path}: {source}")]
     Io {
         path: String,
@@ -96,7 +96,7 @@ fn hex(id: &[u8; 16]) -> String {
     format!("{:032x}", u128::from_be_bytes(*id))
 }
 
-/// Whether a file could not be made for lack of something that may come back.
+/// Whether a file could not be made for lack of space or file descriptors, which may become free.
 pub(super) fn is_lack(error: &io::Error) -> bool {
     use io::ErrorKind::{FileTooLarge, OutOfMemory, QuotaExceeded, StorageFull};
     use rustix::io::Errno;

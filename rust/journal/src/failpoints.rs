@@ -1,5 +1,5 @@
-//! Named places where a test makes the process die or an operation fail, panic or wait. Inert, at the cost of one relaxed load,
-//! unless `REMORA_JOURNAL_FAILPOINTS` is set when the first journal is opened.
+//! Named places where a test makes the process die, or an operation fail, panic or wait. Unless `REMORA_JOURNAL_FAILPOINTS`
+//! is set when the first journal is opened, each costs one relaxed load and does nothing.
 //!
 //! The variable reads `before_sync=abort@3,segment_prepared=no_space`: the action comes at the hit after that many passes,
 //! and at each one from then on.
@@ -108,7 +108,7 @@ struct Armed {
 static ACTIVE: AtomicBool = AtomicBool::new(false);
 static ARMED: Mutex<Vec<Armed>> = Mutex::new(Vec::new());
 
-/// Passes; where the point is armed for this directory, does what it is armed for.
+/// Passes, or performs the action for which the point is armed in this directory.
 #[inline]
 pub(super) fn hit(point: Point, directory: &Path) -> io::Result<()> {
     if !ACTIVE.load(Ordering::Relaxed) {
@@ -132,7 +132,7 @@ fn due(point: Point, directory: &Path) -> Option<Action> {
     None
 }
 
-/// Arms what the environment asks for, once in a process. Fails where that cannot be read.
+/// Arms the points that the environment names, once in a process. Fails if that cannot be parsed.
 pub(super) fn arm_from_environment() -> Result<(), JournalError> {
     static READ: OnceLock<bool> = OnceLock::new();
     let readable = READ.get_or_init(|| {

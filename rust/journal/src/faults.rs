@@ -1,5 +1,5 @@
-//! Mistakes that a test lets reading a journal make, to prove that the tests of damage would find them. Outside of tests
-//! none is ever made.
+//! Deliberate mistakes in reading a journal. Tests use them to prove that the tests of damage would find such mistakes.
+//! Outside of tests they do not exist.
 
 /// A check that is left out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -13,8 +13,8 @@
 //! | zeros                     | first revision, 8                 |                                          |
 //!
 //! A batch is one write. Its header's CRC starts from the store's id, the segment's first revision and the batch's own
-//! offset, so that bytes of another store, segment or place never pass for a batch. A batch without records is a
-//! **seal**: the journal goes on in another segment, which begins at the seal's first revision.
+//! offset, so that bytes of another store, segment or place are never taken for a batch. A batch without records is a
+//! **seal**: the journal continues in another segment, which begins at the seal's first revision.
 
 use std::ops::Range;
 
@@ -73,7 +73,7 @@ pub(super) fn largest_payload(segment_bytes: u64) -> u64 {
     payload - payload % ALIGNMENT as u64
 }
 
-/// What a segment's header page says.
+/// The fields of a segment's header page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct SegmentHeader {
     pub(super) store_id: [u8; 16],
@@ -137,7 +137,7 @@ impl SegmentHeader {
     }
 }
 
-/// What binds a batch to its store and segment.
+/// The seed of checksums, which binds a batch to its store and segment.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Scope(u32);
 
@@ -147,7 +147,7 @@ impl Scope {
     }
 }
 
-/// What a batch's header says.
+/// The fields of a batch's header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct BatchHeader {
     pub(super) body_crc: u32,

@@ -1,8 +1,8 @@
-//! Reads whatever can be read of a journal, however damaged, and says what is wrong with it. Nothing on disk is changed.
+//! Reads all that can be read of a journal, however damaged, and reports the damage. Nothing on disk is changed.
 //!
-//! Where `recovery` stops at the first damage, this goes on behind it: a later batch is known by its header, which holds at
-//! its own place only, and inside a damaged batch each record still has a checksum of its own. What nothing binds to this store
-//! and this place is left out, however whole it looks.
+//! `recovery` stops at the first damage; this continues after it. A later batch is recognised by its header, which is valid
+//! only at its own place, and inside a damaged batch each record has its own checksum. Bytes that no checksum binds to this
+//! store and place are left out, however complete they look.
 
 use std::collections::BTreeMap;
 use std::io::Read;
@@ -22,7 +22,7 @@ use super::{JournalError, Options};
 /// What a journal's directory holds.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Inspection {
-    /// The store that most was expected of: the options', else that of the first segment that names one.
+    /// The store: that of the options, or else that of the first segment that names one.
     pub store_id: Option<[u8; 16]>,
     /// Oldest first.
     pub segments: Vec<SegmentReport>,
@@ -54,13 +54,13 @@ pub struct SegmentReport {
 /// What is wrong with a journal, and where.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
-    /// File name of the segment; empty where there is none.
+    /// File name of the segment; empty if there is none.
     pub segment: String,
     pub offset: u64,
-    /// How many bytes are of no use; 0 where that is not known.
+    /// How many bytes are of no use; 0 if that is not known.
     pub bytes: u64,
     pub reason: String,
-    /// A torn end, never acknowledged: opening cuts it. Anything else is refused.
+    /// A torn end, which was never acknowledged: opening the journal truncates it. Any other damage is refused.
     pub is_torn_end: bool,
 }
 
@@ -71,7 +71,7 @@ impl Inspection {
     }
 }
 
-/// Inspects the journal in `directory`, which is opened with `options` otherwise. Fails where it cannot be read at all, and
+/// Inspects the journal in `directory`, which is opened with `options` otherwise. Fails if it cannot be read at all, and
 /// with `Locked` while it is open elsewhere.
 pub fn inspect(directory: impl AsRef<Path>, options: &Options) -> Result<Inspection, JournalError> {
     salvage(directory, options, |_| ControlFlow::Continue(()))

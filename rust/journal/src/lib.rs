@@ -1,11 +1,11 @@
 //! The journal: an append-only log of opaque records, durable before it is acknowledged, read again by the applier.
 //!
 //! Each record has a **revision**, counted from 1 without gaps. It is *accepted* when it has its revision and its place in
-//! the queue, and *published* when it was written and synced: one thread writes all that is queued as one batch, syncs
-//! once, publishes in order. The first write or sync that fails stops the journal for good. The format is in `format`,
-//! what is refused when a journal is opened in `recovery`.
+//! the queue, and *published* when it is written and synced: one thread writes all queued records as one batch, syncs
+//! once, and publishes in order. The first write or sync that fails stops the journal for good. `format` has the format,
+//! and `recovery` what is refused when a journal is opened.
 //!
-//! It knows nothing of what a record holds, and no memory that follows it.
+//! It knows neither the content of records nor the memory that follows the journal.
 
 mod batches;
 mod directory;
@@ -84,9 +84,10 @@ impl Journal {
     /// Accepts a record and returns its revision, waiting while the queue is full.
     ///
     /// `accept` runs with the revision under the queue's lock, so that effects happen in the order of revisions and before
-    /// the record can be published. It must be short and must not submit to or wait for this journal. When it panics, the record is not accepted, and no
-    /// other after it: the journal ends as if a write had failed, once what was accepted before is published.
-    /// Fails with `Full` or `TooLarge` without having accepted anything, and with `Failed` or `Closed` for good.
+    /// the record can be published. It must be brief and must not submit to this journal or wait for it. If it panics,
+    /// neither this record nor a later one is accepted: once the earlier records are published, the journal ends as if a
+    /// write had failed. Fails with `Full` or `TooLarge` without having accepted anything, and with `Failed` or `Closed`
+    /// for good.
     pub fn submit_with(
         &self,
         payload: impl Into<Bytes>,
@@ -137,14 +138,14 @@ impl Journal {
         self.stream().waiters.wait(revision, timeout)
     }
 
-    /// Has `changed` called whenever something was published, and when the journal ends, in the thread that does it: it
-    /// must be short. False where another follows already.
+    /// Has `changed` called after each publication, and when the journal ends, in the thread that publishes: it
+    /// must be short. False if another follows already.
     pub fn follow(&self, changed: Arc<dyn Fn() + Send + Sync>) -> bool {
         self.stream().waiters.follow(changed)
     }
 
-    /// The published records after `revision`, oldest first: of at most `max_bytes` of payload together, but at least one
-    /// when there is one. Read from memory, or from disk where memory does not reach back so far.
+    /// The published records after `revision`, oldest first, with at most `max_bytes` of payload together, but at least one
+    /// if there is one. They are read from memory, or from disk if memory does not reach back far enough.
     pub fn records_after(
         &self,
         revision: u64,
@@ -235,7 +236,7 @@ impl Journal {
 
 impl Drop for Journal {
     fn drop(&mut self) {
-        // A failure was told to everyone who waited.
+        // Everyone who waited has got the failure.
         let _ = self.close();
     }
 }

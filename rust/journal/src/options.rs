@@ -1,4 +1,4 @@
-//! How a journal is opened, and what opening it found.
+//! How a journal is opened, and the findings of opening it.
 
 use super::JournalError;
 use super::format::{self, MAX_PAYLOAD_BYTES};
@@ -60,7 +60,7 @@ impl Options {
     }
 }
 
-/// What opening a journal found.
+/// The findings of opening a journal.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Recovery {
     /// The store the journal belongs to.

@@ -1,4 +1,5 @@
-//! What is accepted and not yet written: gives out revisions, keeps the order, and accepts nothing that has no room on disk.
+//! Records that are accepted and not yet written. Gives out revisions, keeps the order, and refuses records without room on
+//! disk.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -16,12 +17,12 @@ use super::format::{BATCH_HEADER_BYTES, Entry, batch_room, lone_batch_bytes, rec
 /// How long after a refusal the file system is asked for space again.
 const ASK_AGAIN: Duration = Duration::from_millis(250);
 
-/// The queue between those who submit and the writer.
+/// The queue between callers that submit and the writer.
 pub(super) struct Queue {
     state: Mutex<State>,
     /// Signals the writer: there is work, or the end.
     work: Condvar,
-    /// Signals those who submit: the queue, the room on disk or the end changed.
+    /// Signals callers that submit: the queue, the room on disk or the end changed.
     change: Condvar,
     accepted: AtomicU64,
     bound: usize,
@@ -233,7 +234,7 @@ impl Queue {
         self.state.lock().ended.clone()
     }
 
-    /// Forgets what was accepted and will not be written.
+    /// Drops the accepted records that will not be written.
     pub(super) fn abandon(&self) {
         let mut state = self.state.lock();
         state.entries.clear();

@@ -1,8 +1,8 @@
-//! How far the journal came, noted beside its segments: what was published, and what was applied.
+//! The reach of the journal, noted in a file beside its segments: how far it was published, and how far it was applied.
 //!
 //! The note is written after every sync and is never synced itself. It outlives the process, so that after a kill a torn
-//! end is told from the loss of what was acknowledged. A power cut may leave an older note or none: what it says is true
-//! then too, because it is a lower bound.
+//! end can be distinguished from a loss of acknowledged records. A power cut may leave an older note or none. An older note
+//! is true as well, because it is a lower bound.
 //!
 //! | magic, 8 | CRC of what follows, 4 | zero, 4 | store id, 16 | published, 8 | applied, 8 |
 
@@ -48,7 +48,7 @@ impl Note {
         Ok(decode(&bytes, store_id).map_or(Self::Unreadable, Self::Found))
     }
 
-    /// What was reached for certain: nothing where the note says nothing.
+    /// A lower bound of the reach: nothing if the note is missing or damaged.
     pub fn reached(self) -> Reached {
         match self {
             Self::Found(reached) => reached,
@@ -87,7 +87,7 @@ fn encode(reached: Reached, store_id: [u8; 16]) -> Vec<u8> {
 
 /// Keeps the note of an open journal.
 pub(super) struct Reach {
-    /// `None` where the directory had no room for it.
+    /// `None` if the directory had no room for it.
     file: Option<File>,
     store_id: [u8; 16],
     reached: Mutex<Reached>,

@@ -1,12 +1,12 @@
-//! Opens what a directory holds: checks every batch, tells a torn end from damage, and cuts a torn end off.
+//! Opens the journal in a directory: checks every batch, distinguishes a torn end from damage, and truncates a torn end.
 //!
-//! One batch is written and synced at a time, so that a crash leaves at most one torn batch, the last of the last
-//! segment, with zeros behind it. Anything else that is not whole was whole once, and was acknowledged: it is refused.
-//! Nothing on disk is changed before everything was read and accepted.
+//! One batch is written and synced at a time, so that a crash leaves at most one torn batch, the last of the last segment,
+//! followed by zeros. Any other incomplete batch was complete once, and was acknowledged: it is damage, and refused.
+//! Nothing on disk is changed before everything has been read and accepted.
 //!
-//! A torn or missing end at or below what was applied, or what the note of the journal's reach says was published, is no
-//! write that never happened: it is refused too. After a power cut, which may leave an older note, one loss cannot be told
-//! from a write that never happened: zeros from the border of a batch to the end of the last segment.
+//! A torn or missing end is refused, too, if it lies at or below the last applied revision, or below the one that the note
+//! of the journal's reach says was published. After a power cut, which may leave an older note, one loss looks like a write
+//! that never happened: zeros from the border of a batch to the end of the last segment.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -240,7 +240,7 @@ impl Survey {
         Err(segment.damaged(offset, reason))
     }
 
-    /// Nothing may lie behind the whole batches, except a tear at the end of an unsealed last segment.
+    /// Nothing may follow the whole batches, except a tear at the end of an unsealed last segment.
     fn judge(
         &mut self,
         segment: &Segment,

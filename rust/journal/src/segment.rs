@@ -26,7 +26,7 @@ pub(super) struct Spare {
 }
 
 impl Spare {
-    /// Allocates the file's blocks, durably. Fails where there is no space, and leaves nothing behind then.
+    /// Allocates the file's blocks, durably. Fails if there is no space, and leaves nothing behind then.
     pub(super) fn prepare(directory: &Directory, segment_bytes: u64) -> io::Result<Self> {
         let prepared = Self::allocate(directory, segment_bytes);
         if prepared.is_err() {

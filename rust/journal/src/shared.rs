@@ -21,7 +21,7 @@ pub(super) struct Shared {
 }
 
 impl Shared {
-    /// Ends what is accepted, queued or waited for.
+    /// Ends accepting, queueing and waiting.
     pub(super) fn end(&self, reason: JournalError) {
         self.queue.end(reason.clone());
         self.queue.abandon();

@@ -1,4 +1,4 @@
-//! What was published: the order readers see, the newest records in memory, and who waits for more.
+//! The published records: the order that readers see, the newest ones in memory, and the threads that wait for more.
 
 use super::JournalError;
 use super::format::Record;

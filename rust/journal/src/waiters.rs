@@ -1,4 +1,4 @@
-//! Threads that wait for a revision to be published. Publishing wakes those it completes and no others.
+//! Threads that wait for a revision to be published. A publication wakes only the threads whose revision it reaches.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -60,7 +60,7 @@ impl Waiters {
         self.published.load(Ordering::Acquire)
     }
 
-    /// Publishes every revision up to `revision` and wakes who waits for one of them.
+    /// Publishes every revision up to `revision` and wakes the threads that wait for one of them.
     pub(super) fn publish(&self, revision: u64) {
         self.published.store(revision, Ordering::Release);
         let mut waiting = self.waiting.lock();
@@ -71,7 +71,7 @@ impl Waiters {
         self.tell();
     }
 
-    /// Has `changed` called from now on; false where another follows already.
+    /// Has `changed` called from now on; false if another follows already.
     pub(super) fn follow(&self, changed: Follower) -> bool {
         self.follower.set(changed).is_ok()
     }

@@ -3,9 +3,9 @@
 //! `scalar` is the specification. A dot product is sixteen partial sums: sum `l` takes the products at the positions
 //! congruent to `l` modulo [`LANES`], in ascending order, each by one fused multiply-add, starting from +0. Both vectors
 //! count as padded with zeros to a multiple of [`LANES`]. The sums then fold by halves: `l` with `l + 8`, `l + 4`, `l + 2`,
-//! `l + 1`. Every table follows that order, so all of them return the same bits (a NaN is a NaN: its payload is not
-//! specified), whatever the row's place among other rows and the number of threads. Dot products of codes and of byte
-//! rows, which hold int8, are whole numbers, which any order gives exactly.
+//! `l + 1`. Every table follows that order, so that all of them return the same bits, whatever the row's place among other
+//! rows and the number of threads (the payload of a NaN is not specified). Dot products of codes and of byte rows, which
+//! hold int8, are whole numbers, which are exact in any order.
 //!
 //! It knows no other crate of the engine.
 
@@ -57,7 +57,7 @@ impl Kernels {
         BEST.get_or_init(|| Self::for_level(Level::detect()).unwrap_or(&scalar::KERNELS))
     }
 
-    /// The table of `level`, or `None` where this processor cannot run it.
+    /// The table of `level`, or `None` if this processor cannot run it.
     pub fn for_level(level: Level) -> Option<&'static Self> {
         if !level.is_available() {
             return None;

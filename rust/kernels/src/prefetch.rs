@@ -4,7 +4,7 @@
 #[cfg(target_arch = "x86_64")]
 const LINE: usize = 64;
 
-/// Asks for the cache lines of what will soon be read, without waiting for them. Does nothing where the processor's
+/// Asks for the cache lines of what will soon be read, without waiting for them. Does nothing if the processor's
 /// instruction for it is not known here.
 #[inline]
 pub fn prefetch<T>(values: &[T]) {

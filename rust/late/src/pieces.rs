@@ -25,7 +25,7 @@ impl Pieces {
         }
     }
 
-    /// Reads what [`Pieces::to_bytes`] has written; `None` where the bytes do not divide into pieces.
+    /// Reads what [`Pieces::to_bytes`] has written; `None` if the bytes do not divide into pieces.
     pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
         let count = Self::count(bytes.len())?;
         let (ids, codes) = bytes.split_at(count * ID);
@@ -37,7 +37,7 @@ impl Pieces {
         })
     }
 
-    /// How many pieces so many bytes hold; `None` where they do not divide into pieces.
+    /// How many pieces so many bytes hold; `None` if they do not divide into pieces.
     pub fn count(bytes: usize) -> Option<usize> {
         let size = ID + CODE;
         bytes.is_multiple_of(size).then_some(bytes / size)
@@ -70,7 +70,7 @@ pub struct Query {
 }
 
 impl Query {
-    /// `None` where there are no pieces.
+    /// `None` if there are no pieces.
     pub fn of(pieces: &Pieces) -> Option<Self> {
         let codes = pieces.codes.iter().map(widened).collect();
         (!pieces.ids.is_empty()).then(|| Self {
@@ -85,7 +85,7 @@ impl Query {
     }
 
     /// The weighted mean, over the question's pieces, of the best cosine to any piece of the text, from -1 to 1 within
-    /// what int8 leaves of a cosine. `None` where the text has no pieces. There is a weight per piece of the question, not
+    /// what int8 leaves of a cosine. `None` if the text has no pieces. There is a weight per piece of the question, not
     /// all of them 0; `best` is scratch space.
     pub fn coverage(
         &self,

@@ -73,7 +73,7 @@ fn script_without_spaces(character: char) -> Option<Script> {
     })
 }
 
-/// Whether a character is passed over as if it were not there: accents that stand apart from their letter, Hebrew and
+/// Whether a character is skipped as if it were not there: accents that stand apart from their letter, Hebrew and
 /// Arabic points, the Arabic tatweel, soft hyphens, joiners, marks of direction, variation selectors.
 pub(super) fn is_ignored(character: char) -> bool {
     matches!(character,

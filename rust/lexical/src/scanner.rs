@@ -8,7 +8,7 @@ use unicode_normalization::UnicodeNormalization;
 
 use super::characters::{Role, Script, fold, is_ignored, role, spelled_out};
 
-/// A word's bytes beyond this many are passed over; enough for a SHA-512 in hexadecimal.
+/// A word's bytes beyond this many are skipped; enough for a SHA-512 in hexadecimal.
 pub(super) const LONGEST_WORD: usize = 128;
 
 /// A character of a run without spaces, with its marks, has at most this many bytes before the next mark is dropped.

@@ -682,7 +682,7 @@ impl PyCore {
         })
     }
 
-    /// A commit that need not wait; `None` where it is left to one that may.
+    /// A commit that need not wait; `None` if it is left to one that may.
     fn commit_at_once(&self, record: &Bytes) -> Option<Result<Committed, CommitError>> {
         if record.len() > BRIEF_RECORD_BYTES {
             return None;

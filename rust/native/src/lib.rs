@@ -1,6 +1,6 @@
-//! The engine as the Python module `_native`: one file per part, each converts arguments, releases the GIL and calls.
+//! The engine as the Python module `_native`: one file per part. Each converts arguments, releases the GIL and calls.
 //!
-//! It alone knows Python, and no rule stands here.
+//! Only this crate knows Python. It contains no rules.
 #![cfg(feature = "python")]
 
 use pyo3::prelude::*;

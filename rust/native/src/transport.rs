@@ -542,7 +542,7 @@ impl Publication for OfCore {
 struct OfPython(Py<PyAny>);
 
 impl OfPython {
-    /// What a method returns; `None` where it raises, which Python's hook for such errors is told.
+    /// What a method returns; `None` if it raises, which Python's hook for such errors is told.
     fn ask<T>(&self, ask: impl FnOnce(&Bound<'_, PyAny>) -> PyResult<T>) -> Option<T> {
         Python::attach(|py| {
             let told = ask(self.0.bind(py));

@@ -1,14 +1,14 @@
-//! What searches hold in memory, part by part: loads on demand, changes that wait, eviction by bytes.
+//! The parts that searches hold in memory: loads on demand, changes that wait, eviction by bytes.
 //!
 //! A part has all records of a partition, or of a tenant. Changes are delivered in the order of revisions and never wait
 //! for a search: each part has an inbox, which the next search drains up to the revision that is published. Parts are
-//! loaded on demand and evicted by bytes, the least recently used first. They are derived from the store: one that is
-//! dropped, be it by a panic within a change, is loaded again.
+//! loaded on demand and evicted by bytes, the least recently used first. They are derived from the store: a part that is
+//! dropped, also because of a panic within a change, is loaded again.
 //!
 //! Locks, in the order in which they are taken: the registry (lookups only), a part's content, its inbox. The registry is
 //! never asked for under any of the others.
 //!
-//! It knows nothing of what is in a part.
+//! It does not know the content of a part.
 
 mod inbox;
 mod name;

@@ -1,14 +1,14 @@
 //! Recall: the messages of active users in memory, found by vectors and words.
 //!
-//! Messages are partitioned by (tenant, user) and there by conversation: what one user has of one conversation is a *part* of it,
-//! and a scope of a search is one part, all parts of a user, or all of a tenant. Changes are delivered in the order of
-//! revisions and never wait for a search: each part has an inbox, which the next search drains up to the revision that
-//! is published. Parts are loaded on demand (`loading`) and evicted by bytes (`eviction`).
+//! Messages are partitioned by tenant and user, and then by conversation: the messages that one user has in one conversation
+//! are a *part*. The scope of a search is one part, all parts of a user, or all parts of a tenant. Changes are delivered in
+//! the order of revisions and never wait for a search: each part has an inbox, which the next search drains up to the
+//! published revision. Parts are loaded on demand (`loading`) and evicted by bytes (`eviction`).
 //!
 //! Locks, in the order in which they are taken: the registry (lookups only), a part's draining, its content, its inbox.
 //! The registry is never asked for under any of the others.
 //!
-//! It knows vectors, words and the encoding of messages: no journal, no database, no encoder.
+//! It knows vectors, words and the encoding of messages. It must not know the journal, the database or the encoder.
 
 mod content;
 mod memory;
@@ -37,7 +37,7 @@ pub use values::{Profile, UnknownProfile, Vector, Weights};
 use memory::Registry;
 use scoring::Buffers;
 
-/// How long what was used is not evicted: longer than a load lasts from its end to its search.
+/// How long a part is not evicted after a use: longer than the time from the end of a load to its search.
 const GRACE: Duration = Duration::from_secs(1);
 
 /// The messages of active users. Shared between threads by reference.
@@ -52,7 +52,7 @@ pub struct Recall {
     buffers: Buffers,
 }
 
-/// Whose part of which conversation.
+/// The name of a part.
 #[derive(Debug, Clone, Copy)]
 pub struct PartKey<'a> {
     /// The tenant.

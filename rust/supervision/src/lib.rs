@@ -1,6 +1,6 @@
-//! What outlives a panic, how the process's log is told of one, and where tests plant one.
+//! Threads and tasks that survive a panic, notes of panics for the log, and failpoints for tests.
 //!
-//! It knows no other crate of the engine. Each point of `failpoints` stands in one of those that use it.
+//! It knows no other crate of the engine. Each point of `failpoints` is in one of the crates that use this one.
 
 pub mod failpoints;
 pub mod panics;

@@ -16,11 +16,11 @@ const WAITING: usize = 64;
 /// A panic.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Panic {
-    /// The source file and line; empty where they are not known.
+    /// The source file and line; empty if they are not known.
     pub location: String,
-    /// The thread's name; empty where Rust did not name it.
+    /// The thread's name; empty if Rust did not name it.
     pub thread: String,
-    /// The system's number of the thread; 0 where it has none.
+    /// The system's number of the thread; 0 if it has none.
     pub thread_id: i32,
     /// How many were not noted before this one.
     pub unnoted: u64,

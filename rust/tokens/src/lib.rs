@@ -1,7 +1,7 @@
 //! Exact token counts of OpenAI's encodings, and texts cut to a count.
 //!
-//! A count is that of tiktoken's `len(encoding.encode(text, disallowed_special=()))` for every text: what looks like a
-//! special token is text. Time is linear in the text, whatever it holds. Vocabularies are loaded once, when first used.
+//! A count is that of tiktoken's `len(encoding.encode(text, disallowed_special=()))` for every text: special tokens count as
+//! ordinary text. The time is linear in the length of any text. Vocabularies are loaded once, when first used.
 //!
 //! It knows no other crate of the engine.
 

@@ -1,12 +1,12 @@
-//! The vectors of collections: exact search by cosine, among those whose attributes pass a filter. Of some kinds the texts
-//! that the vectors stand for are searched, too, by their words.
+//! The vectors of collections: exact search by cosine, among vectors with attributes that pass a filter. For some kinds, the
+//! texts of the vectors are searched by their words, too.
 //!
 //! A *part* (`remora_parts`) is one partition of records.
 //!
-//! A search compares codes of int8 first. Each row knows how far its code is from it, so that what the codes say bounds
-//! the cosine from both sides; only rows that may be among the best are compared in full.
+//! A search compares int8 codes first. Each row knows how far its code is from its vector, so that the codes bound the
+//! cosine from both sides. Only rows that may be among the best are compared in full.
 //!
-//! It knows the encoding of vectors and filters: no journal, no database.
+//! It knows the encoding of vectors and filters. It must not know the journal or the database.
 
 mod change;
 mod codes;

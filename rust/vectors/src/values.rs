@@ -33,7 +33,7 @@ impl Query {
         self.norm
     }
 
-    /// The cosine to a stored vector of the same dimension, whose norm is given; 0 where one of them is zero.
+    /// The cosine to a stored vector of the same dimension, whose norm is given; 0 if one of them is zero.
     pub fn cosine(&self, stored: &[u8], norm: f64) -> f64 {
         let norms = self.norm * norm;
         if norms == 0.0 {

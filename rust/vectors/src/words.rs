@@ -59,7 +59,7 @@ impl Words {
     }
 }
 
-/// The text of a stored body; empty where that has none.
+/// The text of a stored body; empty if that has none.
 fn text(body: &Bytes) -> String {
     wire::VectorText::decode(body.clone())
         .unwrap_or_default()

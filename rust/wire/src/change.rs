@@ -122,7 +122,7 @@ pub struct PutEmbedding {
     pub values: Bytes,
     #[prost(string, tag = "7")]
     pub user_id: String,
-    /// The text's word pieces for late interaction; `None` where they were not made.
+    /// The text's word pieces for late interaction; `None` if they were not made.
     #[prost(bytes = "bytes", optional, tag = "9")]
     pub pieces: Option<Bytes>,
 }

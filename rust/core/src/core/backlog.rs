@@ -1,12 +1,12 @@
-//! What was committed and is not in the database yet. Memory must hold it and the next start must apply it: a bound on
-//! it bounds both, and slows writers down to what the database takes.
+//! Records that were committed and are not in the database yet. Memory must hold them and the next start must apply them. A
+//! bound on their bytes bounds both, and slows writers down to the speed of the database.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
 use parking_lot::{Condvar, Mutex};
 
-/// How long a writer waits for the database at most, whatever its patience: it holds a thread that readers want.
+/// The longest wait of a writer for the database, whatever its patience, because it holds a thread that readers need.
 const PATIENCE: Duration = Duration::from_secs(2);
 
 pub(super) struct Backlog {
@@ -37,8 +37,8 @@ impl Backlog {
         self.records.lock().bytes >= self.bound
     }
 
-    /// Waits until there is room; false where there is none at `deadline`. Who waits at once may go beyond the bound
-    /// together, each by a record.
+    /// Waits until there is room; false if there is none at `deadline`. Writers that wait at the same time may exceed the
+    /// bound together, each by a record.
     pub(super) fn wait_for_room(&self, deadline: Option<Instant>) -> bool {
         let mut records = self.records.lock();
         if records.bytes < self.bound {
@@ -60,7 +60,7 @@ impl Backlog {
         records.bytes += bytes;
     }
 
-    /// Lets go of everything up to `revision`.
+    /// Releases everything up to `revision`.
     pub(super) fn applied(&self, revision: u64) {
         let mut records = self.records.lock();
         while let Some((first, bytes)) = records.sizes.front().copied()

@@ -1,4 +1,4 @@
-//! The share of a change that recall and the searches among vectors and items have.
+//! Delivers the parts of a change that concern recall and the searches among vectors and items.
 
 use bytes::Bytes;
 use remora_items::{self as items, Items};

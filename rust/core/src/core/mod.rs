@@ -1,10 +1,10 @@
 //! A write goes to the journal, and under its lock to everything in memory, so that memory and disk agree.
 //!
-//! Locks. `Journal::submit_with` runs `apply` under the queue's lock; in there, each lock of `backlog`, `requests`,
-//! `records`, `windows`, `recall` and `vectors` is held for microseconds, and none of one of them while another's is held. None of
-//! them is held while the journal is called, and none across a sync. A record is checked before it is submitted:
-//! applying one that was accepted cannot fail. Where it panics all the same, memory is *torn*: nothing more is accepted,
-//! nothing of memory is shown, and the next start reads the journal.
+//! Locks. `Journal::submit_with` runs `apply` under the queue's lock. Within it, the locks of `backlog`, `requests`,
+//! `records`, `windows`, `recall` and `vectors` are held for microseconds each, and never two of them together. None of
+//! them is held while the journal is called, or during a sync. A record is checked before it is submitted, so that applying
+//! an accepted record cannot fail. If it panics all the same, memory is *torn*: nothing more is accepted, nothing in memory
+//! is shown, and the next start reads the journal.
 
 mod backlog;
 mod follow;
@@ -87,7 +87,7 @@ pub enum CommitError {
     Behind,
 }
 
-/// What became of a record.
+/// The result of committing a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Committed {
     /// It is accepted with this revision.
@@ -223,7 +223,7 @@ impl Core {
         Ok(Committed::New(revision))
     }
 
-    /// Fails where a panic may have left half of a change in memory. To be asked before memory is read or changed.
+    /// Fails if a panic may have left half of a change in memory. To be asked before memory is read or changed.
     pub fn require_whole(&self) -> Result<(), Torn> {
         match self.is_torn.load(Ordering::Acquire) {
             true => Err(Torn),
@@ -333,7 +333,7 @@ impl Core {
         self.requests.is_loaded()
     }
 
-    /// The revision of the oldest request that is remembered; `None` where there is none, or the load has not ended.
+    /// The revision of the oldest request that is remembered; `None` if there is none, or the load has not ended.
     pub fn oldest_request(&self) -> Option<u64> {
         self.requests.oldest()
     }

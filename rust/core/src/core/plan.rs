@@ -1,4 +1,4 @@
-//! Reads a record into changes that can be applied: all that may be wrong with it is found here.
+//! Reads a record into changes that can be applied. All errors of a record are found here.
 
 use bytes::Bytes;
 use prost::Message as _;
@@ -143,7 +143,7 @@ impl From<prost::DecodeError> for Wrong {
     }
 }
 
-/// A change of a conversation, and the conversation's id; `None` where it changes records by key.
+/// A change of a conversation, and the conversation's id; `None` if it changes records by key.
 fn read(kind: Kind, fingerprints: &Fingerprints) -> Result<Option<(String, Change)>, Wrong> {
     let (conversation_id, uid, kind) = match kind {
         Kind::PutConversation(put) => {

@@ -1,8 +1,8 @@
 //! Request ids: which requests were committed, so that a repeat is recognised.
 //!
-//! Ids are kept for an hour, and up to a bound; the oldest go first. The hour is not the wall clock's, which may be set.
-//! Those of the time before the start are loaded apart, and are all there at once: until then others must be asked for
-//! what is not found.
+//! Ids are kept for an hour, and up to a bound; the oldest are dropped first. The hour is measured by a clock that nobody
+//! sets. Ids of the time before the start are loaded separately, and become known all at once. Until then, the caller must
+//! ask the database for an id that is not found.
 
 use std::collections::{HashSet, VecDeque};
 use std::hash::BuildHasherDefault;
@@ -111,7 +111,7 @@ impl Requests {
         Some(state.entry(&key)?.known(fingerprint))
     }
 
-    /// The revision of the oldest request that is remembered; `None` where that is not known, too.
+    /// The revision of the oldest request that is remembered; `None` if that is not known, too.
     pub(super) fn oldest(&self) -> Option<u64> {
         let state = self.state.lock();
         state.before.as_ref()?.oldest().or(state.since.oldest())

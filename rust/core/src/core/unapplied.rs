@@ -1,5 +1,5 @@
-//! What the journal holds beyond the database. Where the database has no room for it, a start follows it in memory, and
-//! loads add it to what the database has.
+//! Records that are in the journal and not in the database. If the database has no room for them, a start follows them in
+//! memory, and loads add them to the database's answers.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -98,7 +98,7 @@ impl Core {
         Ok((through, found))
     }
 
-    /// What was published after a revision of a tenant's parts; `None` where the database has some of it by now.
+    /// What was published after a revision of a tenant's parts; `None` if the database has some of it by now.
     pub fn unapplied(&self, tenant: &str, after: u64) -> Result<Option<Unapplied>, FollowError> {
         let mut found = Unapplied::default();
         let read = self.plans_after(after, |revision, _, plan| {

@@ -30,7 +30,7 @@ pub enum InvalidChange {
 /// Where a record is, within its tenant and kind.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Address {
-    /// The conversation; 0 where the kind has none. Of a record that creates its conversation it is 0 until the
+    /// The conversation; 0 if the kind has none. Of a record that creates its conversation it is 0 until the
     /// revision is known.
     pub(crate) uid: u64,
     pub(crate) partition: Bytes,

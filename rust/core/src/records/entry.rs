@@ -22,7 +22,7 @@ pub struct Held {
     pub content: Arc<Content>,
     /// Microseconds since 1970, UTC.
     pub expire_time: Option<i64>,
-    /// `None` where only the database has it.
+    /// `None` if only the database has it.
     pub body: Option<Arc<[u8]>>,
 }
 

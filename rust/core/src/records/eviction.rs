@@ -1,4 +1,4 @@
-//! What leaves memory where there is too much.
+//! Eviction: what leaves memory when it exceeds the bound.
 
 use std::sync::atomic::Ordering;
 
@@ -7,7 +7,7 @@ use remora_fingerprint::Fingerprint;
 use super::Records;
 use super::partition::Size;
 
-/// The last uses: what they used stays, so that whoever loaded it finds it.
+/// How many of the last uses are kept in memory, so that a caller finds what it has just loaded.
 const RECENT_USES: u64 = 32;
 
 impl Records {

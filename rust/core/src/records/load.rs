@@ -12,7 +12,7 @@ pub struct LoadedRecord {
     pub revision: u64,
     pub content: Content,
     pub expire_time: Option<i64>,
-    /// `None` where it was not asked for.
+    /// `None` if it was not asked for.
     pub body: Option<Arc<[u8]>>,
 }
 

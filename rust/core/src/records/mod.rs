@@ -1,14 +1,14 @@
 //! Records by key: of each declared kind, a partition of keys at a time is in memory, wholly or in part.
 //!
 //! Writers build on what is **accepted**, readers see what is **published**; both views live side by side until the later
-//! one is published. What is not applied to the database is never dropped. Memory is kept to a bound in bytes: bodies go
-//! first, then partitions, the least recently used first.
+//! one is published. Records that are not applied to the database are never dropped. Memory is kept to a bound in bytes:
+//! bodies are dropped first, then partitions, the least recently used first.
 //!
 //! Locks. A shard's is taken first; while it is held, those of `removals` and `born` are taken, one by one. The list's of
 //! unapplied keys is a leaf. `apply` is called under the journal's lock and takes them for microseconds; `upkeep` is taken
 //! outside of the journal and before any of them. Nothing here waits for the disk.
 //!
-//! A panic within a change may leave half of it, and the locks do not say so: `is_torn` does, and `Core` stops then.
+//! A panic within a change may leave half of it. The locks do not show that, but `is_torn` does, and `Core` stops then.
 
 mod born;
 mod change;
@@ -65,7 +65,7 @@ const SHARDS: usize = 64;
 pub struct Place<'a> {
     pub kind: &'a Arc<Kind>,
     pub tenant: &'a str,
-    /// 0 where the kind does not belong to conversations.
+    /// 0 if the kind does not belong to conversations.
     pub conversation_uid: u64,
     pub partition: &'a [u8],
 }
@@ -342,7 +342,7 @@ impl Records {
         shard.residents.get(&fingerprint).map_or(0, Partition::len)
     }
 
-    /// Takes in what the database answered. False where it is too old: what left memory since it was asked is newer.
+    /// Takes in what the database answered. False if it is too old: what left memory since it was asked is newer.
     pub fn load(&self, place: &Place<'_>, loaded: Loaded) -> bool {
         let name = place.name();
         let mut begun = None;
@@ -400,7 +400,7 @@ impl Records {
         self.evict();
     }
 
-    /// Has all partitions take in the removals that the database has, and lets go of those.
+    /// Has all partitions take in the removals that the database has, and releases those.
     fn settle_removals(&self, applied: u64, published: u64) {
         if !self.removals.has_applied(applied) {
             return;

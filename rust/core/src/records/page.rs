@@ -27,7 +27,7 @@ pub struct Selection {
     pub filters: Filters,
     /// Only the last so many of all that pass.
     pub last: Option<usize>,
-    /// How many are passed over, from where the page begins.
+    /// How many are skipped, from where the page begins.
     pub skip: usize,
     pub limit: usize,
     /// Bytes of the page's entries at most, those in memory counted; the first selected is never left out.
@@ -186,7 +186,7 @@ impl<'a> Start<'a> {
         })
     }
 
-    /// Fails where the beginning of the selection is needed and not in memory.
+    /// Fails if the beginning of the selection is needed and not in memory.
     fn require_unless(&self, is_full: bool) -> Result<(), Cold> {
         match self.short {
             Some(first) if !is_full => Err(Cold {

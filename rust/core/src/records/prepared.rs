@@ -129,7 +129,7 @@ impl Searched {
 }
 
 impl Prepared {
-    /// What the change means to the searches; nothing where it concerns other kinds.
+    /// What the change means to the searches; nothing if it concerns other kinds.
     pub(crate) fn searched(&self) -> Vec<Searched> {
         let one = match &self.0 {
             Step::Put { spot, held, .. } if spot.kind.is_followed() => Searched::Put {

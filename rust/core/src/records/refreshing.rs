@@ -22,7 +22,7 @@ pub struct RefreshedRecord {
 
 impl Records {
     /// Sets the expire time of the record of a revision, at `now` on the caller's clock. It is seen at once; it stays in
-    /// memory until a change in the journal says the same. False where this record is not the newest of its key, or not
+    /// memory until a change in the journal says the same. False if this record is not the newest of its key, or not
     /// in memory.
     pub fn refresh(
         &self,

@@ -1,5 +1,5 @@
-//! Removals of many records, kept until the database has them: partitions take them in when they are next used, and what
-//! is loaded passes through them.
+//! Removals of many records, kept until the database has them. Partitions apply them when they are next used, and loaded
+//! records are filtered by them.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -127,7 +127,7 @@ impl Removals {
         (concerned.cloned().collect(), end)
     }
 
-    /// Those after a revision that concern a partition; `None` where the database has some of them by now.
+    /// Those after a revision that concern a partition; `None` if the database has some of them by now.
     pub(super) fn after(&self, revision: u64, name: &PartitionName) -> Option<Vec<Arc<Removal>>> {
         let log = self.log.lock();
         if revision < log.applied {
@@ -145,7 +145,7 @@ impl Removals {
         first.is_some_and(|removal| removal.revision <= applied)
     }
 
-    /// Lets go of those that the database has, once every partition has taken them in.
+    /// Releases those that the database has, once every partition has taken them in.
     pub(super) fn forget(&self, applied: u64) {
         let mut log = self.log.lock();
         while let Some(removal) = log.removals.front()

@@ -3,7 +3,7 @@
 /// One column: its buffers, in the order of the kind that the reader knows it to be.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Column {
-    /// A bit for each row, set where there is a value; `None` where all rows have one.
+    /// A bit for each row, set where there is a value; `None` if all rows have one.
     pub validity: Option<Vec<u8>>,
     /// Where each row begins in `values`, and where the last one ends: in a column of lists, in values of the list.
     pub offsets: Option<Vec<u8>>,

@@ -267,7 +267,7 @@ impl Rows {
         }
     }
 
-    /// A table of a kind of records by its name; `None` where there is no such kind or table.
+    /// A table of a kind of records by its name; `None` if there is no such kind or table.
     pub fn records(&self, kind: u32, name: &str) -> Option<Table> {
         self.records.table(kind, name)
     }

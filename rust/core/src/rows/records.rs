@@ -119,7 +119,7 @@ impl RecordRows {
         }
     }
 
-    /// The table of a kind with this name; `None` where there is no such kind or table.
+    /// The table of a kind with this name; `None` if there is no such kind or table.
     pub(super) fn table(&self, kind: u32, name: &str) -> Option<Table> {
         let kind = self.kinds.get(kind)?;
         let nothing = KindRows::default();

@@ -76,7 +76,7 @@ pub(crate) struct Embed {
     pub(crate) message_revision: u64,
     pub(crate) model: String,
     pub(crate) values: Bytes,
-    /// The text's word pieces; empty where they were not made.
+    /// The text's word pieces; empty if they were not made.
     pub(crate) pieces: Bytes,
 }
 

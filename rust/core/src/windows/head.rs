@@ -22,7 +22,7 @@ pub struct Head {
     pub last_sequence: u64,
     /// How many messages it holds.
     pub message_count: i64,
-    /// The create time of the newest message ever appended; 0 where there was none.
+    /// The create time of the newest message ever appended; 0 if there was none.
     pub last_time: i64,
     pub update_time: i64,
     /// The revision that last touched it.

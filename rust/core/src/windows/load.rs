@@ -50,7 +50,7 @@ impl Windows {
     /// Makes a conversation resident as the database has it, with the changes that it lacks, in the order of revisions.
     ///
     /// `as_of` is a revision up to which the two hold everything: what had been applied when the database was asked, and
-    /// what was published when `later` was read. False where the conversation changed since, so that it must be asked
+    /// what was published when `later` was read. False if the conversation changed since, so that it must be asked
     /// again. A conversation that is resident already stays as it is.
     pub(crate) fn load(
         &self,

@@ -30,7 +30,7 @@ pub(super) struct Entry {
     pub(super) user: u32,
     pub(super) role: u32,
     pub(super) token_count: i32,
-    /// The message as it is served; `None` where only the database has it.
+    /// The message as it is served; `None` if only the database has it.
     pub(super) body: Option<Box<Bytes>>,
 }
 

@@ -221,7 +221,7 @@ impl Windows {
         uses
     }
 
-    /// The head that writers build on; `None` where the conversation is not there.
+    /// The head that writers build on; `None` if the conversation is not there.
     pub fn accepted_head(&self, tenant: &str, id: &str) -> Result<Option<Arc<Head>>, Cold> {
         let conversation = self.resident(tenant, id)?;
         Ok(conversation.and_then(|c| Some(Arc::clone(c.read().accepted()?.0))))
@@ -316,7 +316,7 @@ impl Windows {
         })
     }
 
-    /// How many messages a list would have to look at, at most; 0 where the conversation is not in memory.
+    /// How many messages a list would have to look at, at most; 0 if the conversation is not in memory.
     pub fn resident_messages(&self, tenant: &str, id: &str) -> usize {
         let conversation = self.resident(tenant, id).ok().flatten();
         conversation.map_or(0, |c| c.messages.load(Ordering::Relaxed))
@@ -343,7 +343,7 @@ impl Windows {
         Ok(conversation.and_then(|c| Some(read(c.read().accepted()?.1))))
     }
 
-    /// The resident conversation; `None` where it is known that there is none.
+    /// The resident conversation; `None` if it is known that there is none.
     fn resident(&self, tenant: &str, id: &str) -> Result<Option<Arc<Conversation>>, Cold> {
         let key = self.key(tenant, id);
         let shard = self.shard(key).lock();

@@ -32,7 +32,7 @@ pub struct Selection {
 /// The selected messages, ascending.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Page {
-    /// The uid of the conversation; 0 where there is none.
+    /// The uid of the conversation; 0 if there is none.
     pub uid: u64,
     /// The page shows everything up to this revision at least.
     pub revision: u64,
@@ -40,7 +40,7 @@ pub struct Page {
     pub bodies: Vec<Bytes>,
     /// How many are selected, the missing ones included.
     pub count: usize,
-    /// The sequences of the first and the last selected; 0 where there is none.
+    /// The sequences of the first and the last selected; 0 if there is none.
     pub first_sequence: u64,
     pub last_sequence: u64,
     /// Sum of their token counts.
@@ -74,7 +74,7 @@ struct Filter<'a> {
 }
 
 impl<'a> Filter<'a> {
-    /// `None` where nothing can pass.
+    /// `None` if nothing can pass.
     fn new(selection: &'a Selection, messages: &Messages) -> Option<Self> {
         let user = messages.users.find(&selection.user)?;
         let numbers = selection.roles.iter();

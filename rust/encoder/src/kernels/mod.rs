@@ -58,7 +58,7 @@ pub(super) struct Kernels {
 }
 
 impl Kernels {
-    /// The table of `level`, or `None` where this processor cannot run it.
+    /// The table of `level`, or `None` if this processor cannot run it.
     pub(super) fn for_level(level: Level) -> Option<&'static Self> {
         if !level.is_available() {
             return None;
@@ -197,7 +197,7 @@ pub(super) struct Int8Kernels {
 }
 
 impl Int8Kernels {
-    /// The table of `level`, or `None` where int8 is not faster than f32 or the processor has no instructions for it.
+    /// The table of `level`, or `None` if int8 is not faster than f32 or the processor has no instructions for it.
     #[cfg(target_arch = "x86_64")]
     pub(super) fn for_level(level: Level) -> Option<&'static Self> {
         let fast = level == Level::Avx512

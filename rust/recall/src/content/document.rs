@@ -25,7 +25,7 @@ pub(crate) struct Reading {
 }
 
 impl Reading {
-    /// Reads an encoded stored message; `None` where it is none.
+    /// Reads an encoded stored message; `None` if it is none.
     pub(crate) fn of(encoded: Bytes, analyzer: &Analyzer) -> Option<Self> {
         let message = wire::Message::decode(encoded.as_ref()).ok()?;
         Some(Self {

@@ -147,7 +147,7 @@ impl Content {
         slots.filter_map(|(slot, document)| Some((slot, document.as_ref()?)))
     }
 
-    /// The encoded message in a slot; empty where there is none.
+    /// The encoded message in a slot; empty if there is none.
     pub(crate) fn encoded(&self, slot: u32) -> Bytes {
         self.document(slot)
             .map(|document| document.encoded.clone())

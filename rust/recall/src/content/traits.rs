@@ -9,7 +9,7 @@ pub(crate) struct Traits {
     /// When it was sent, microseconds since 1970.
     pub(crate) time: i64,
     pub(crate) speaker: Symbol,
-    /// Its session id; `None` where it has none.
+    /// Its session id; `None` if it has none.
     pub(crate) session: Option<Symbol>,
     pub(crate) by_user: bool,
     pub(crate) has_text: bool,

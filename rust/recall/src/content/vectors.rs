@@ -12,7 +12,7 @@ use crate::values::ModelVector;
 pub(crate) struct ModelVectors {
     model: Box<str>,
     segment: Segment,
-    /// By slot; empty where there are none, and not there beyond the last that has some.
+    /// By slot; empty if there are none, and not there beyond the last that has some.
     pieces: Vec<Pieces>,
     piece_bytes: usize,
     with_pieces: usize,

@@ -1,9 +1,9 @@
-//! Which parts leave when memory is short: those of the user whose last use is the longest ago first, and of that
-//! user's the least recently used first.
+//! Which parts leave when memory is short: first the parts of the least recently used user, and of these the least recently
+//! used first.
 //!
-//! What is being loaded stays, and what was used within the grace period, so that a search finds what its caller has
-//! just loaded; until then more than the budget may be held. The user who was used last stays, too: one who alone takes
-//! more than the budget would be loaded anew for every search.
+//! Parts that are being loaded stay, and so do parts that were used within the grace period, so that a search finds the
+//! parts that its caller has just loaded. Until then more than the budget may be held. The user who was used last stays,
+//! too, because a user who alone takes more than the budget would be loaded again for every search.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;

@@ -21,7 +21,7 @@ impl Recall {
         self.registry.lock().has_part(tenant, user, uid, now)
     }
 
-    /// From where on the caller must fill the part, or abandon it; `None` where it is in memory.
+    /// From where on the caller must fill the part, or abandon it; `None` if it is in memory.
     pub fn begin_part(&self, tenant: &str, user: &str, uid: u64) -> Option<Progress> {
         let now = self.now();
         let mut registry = self.registry.lock();
@@ -34,7 +34,7 @@ impl Recall {
         Some(part.progress())
     }
 
-    /// Whether the caller must list the user's parts and declare them, then finish, or abandon the user; false where all
+    /// Whether the caller must list the user's parts and declare them, then finish, or abandon the user; false if all
     /// of them are in memory.
     pub fn begin_user(&self, tenant: &str, user: &str) -> bool {
         let now = self.now();
@@ -49,7 +49,7 @@ impl Recall {
         true
     }
 
-    /// Keeps a user in memory until `release_user`; false where not all of the user's parts are there.
+    /// Keeps a user in memory until `release_user`; false if not all of the user's parts are there.
     pub fn hold_user(&self, tenant: &str, user: &str) -> bool {
         let now = self.now();
         let mut registry = self.registry.lock();

@@ -63,7 +63,7 @@ pub struct StoredDocument {
 pub struct StoredDocuments {
     /// In the order of their sequences, from behind what was loaded before.
     pub documents: Vec<StoredDocument>,
-    /// The sequence through which all are here; `None` where no more follow.
+    /// The sequence through which all are here; `None` if no more follow.
     pub through: Option<u64>,
 }
 
@@ -72,7 +72,7 @@ pub struct StoredDocuments {
 pub struct Progress {
     /// The revision that the store must hold before it is read.
     pub since: u64,
-    /// The sequence through which the part is loaded; 0 where nothing is.
+    /// The sequence through which the part is loaded; 0 if nothing is.
     pub loaded: u64,
 }
 
@@ -239,7 +239,7 @@ impl Part {
         self.account.bytes()
     }
 
-    /// Whether it holds nothing and nothing waits for it; false where that cannot be seen at once. Changes are pushed
+    /// Whether it holds nothing and nothing waits for it; false if that cannot be seen at once. Changes are pushed
     /// under the registry's lock, so that it stays so for as long as the caller holds that.
     pub(crate) fn is_spent(&self) -> bool {
         let nothing_waits = self.waiting.load(Ordering::Acquire) == 0;

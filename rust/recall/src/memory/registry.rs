@@ -109,7 +109,7 @@ impl Registry {
         part.is_ready()
     }
 
-    /// The part that takes a change of what the user has of `uid`; `None` where it need not be kept.
+    /// The part that takes a change of what the user has of `uid`; `None` if it need not be kept.
     pub(crate) fn receiver(&mut self, tenant: &str, user: &str, uid: u64) -> Option<Arc<Part>> {
         let state = self.user(tenant, user)?;
         if let Some(part) = state.parts.get(&uid) {

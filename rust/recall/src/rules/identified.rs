@@ -11,7 +11,7 @@ use crate::text::identifiers::identifiers;
 /// The share of the weight of an identifier's parts that says that a message has all of them, however sums are rounded.
 const ALL: f32 = 0.9999;
 
-/// The values of all documents of a scope; `None` where the question names nothing that one of them has.
+/// The values of all documents of a scope; `None` if the question names nothing that one of them has.
 pub(crate) fn identified(corpus: Corpus<'_>, text: &str) -> Option<Vec<f32>> {
     let mut values = vec![0.0; corpus.rows];
     let mut found = 0;

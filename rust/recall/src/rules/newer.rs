@@ -141,7 +141,7 @@ fn best_rows(corpus: Corpus<'_>, totals: &[f64]) -> Vec<usize> {
 }
 
 impl<'a> Candidate<'a> {
-    /// The document at a row; `None` where it has no vector of the model.
+    /// The document at a row; `None` if it has no vector of the model.
     fn of(
         views: &'a [View<'a>],
         sheet: &Sheet,

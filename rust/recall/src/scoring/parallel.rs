@@ -11,7 +11,7 @@ use rayon::{ThreadPool, ThreadPoolBuilder};
 /// is divided, beside the same under `taskset -c 0`.) Tests divide all that can be divided.
 const WORTHWHILE: usize = if cfg!(test) { 1 } else { 4096 };
 
-/// Threads for all searches, one for each core, made for the first search that is worth it. `None` where there is but one
+/// Threads for all searches, one for each core, made for the first search that is worth it. `None` if there is but one
 /// core, or they could not be made.
 static POOL: OnceLock<Option<ThreadPool>> = OnceLock::new();
 

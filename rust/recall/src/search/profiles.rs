@@ -35,7 +35,7 @@ pub(crate) struct Scores {
 }
 
 impl Scores {
-    /// The score of the document at a row; `None` where the profile does not consider it.
+    /// The score of the document at a row; `None` if the profile does not consider it.
     #[inline]
     pub(crate) fn of(&self, row: usize) -> Option<f64> {
         let score = self.sheet.totals()[row];
@@ -53,7 +53,7 @@ impl Scores {
     }
 }
 
-/// The mean of the values that there are; 0 where there is none.
+/// The mean of the values that there are; 0 if there is none.
 fn mean(values: &[f32]) -> f64 {
     let known = || values.iter().filter(|value| !value.is_nan());
     let sum: f64 = known().map(|value| f64::from(*value)).sum();
@@ -64,7 +64,7 @@ fn mean(values: &[f32]) -> f64 {
 /// of the others is so by chance.
 const PASSING_ON: usize = 1_000;
 
-/// The total above which messages pass something on; none where all do.
+/// The total above which messages pass something on; none if all do.
 fn least_passed_on(sheet: &Sheet) -> f64 {
     if sheet.totals().len() <= PASSING_ON {
         return f64::NEG_INFINITY;

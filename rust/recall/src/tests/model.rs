@@ -106,7 +106,7 @@ pub(super) fn vector(model: &str, values: &[f32]) -> Vector {
     }
 }
 
-/// The word pieces of the text that a vector stands for: one for each value that is not 0, none where the first is 0. Ids
+/// The word pieces of the text that a vector stands for: one for each value that is not 0, none if the first is 0. Ids
 /// and codes follow from values and places.
 pub(super) fn pieces(values: &[f32]) -> Pieces {
     let pieces = (0..).zip(values).filter(|(_, value)| **value != 0.0);

@@ -10,7 +10,7 @@ pub struct Vector {
     pub model: String,
     /// Little-endian f32.
     pub values: Bytes,
-    /// The text's word pieces for late interaction, as `late::Pieces` writes them; empty where they were not made.
+    /// The text's word pieces for late interaction, as `late::Pieces` writes them; empty if they were not made.
     pub pieces: Bytes,
 }
 
@@ -24,7 +24,7 @@ impl Vector {
         }
     }
 
-    /// The vector, parsed; `None` where the bytes do not divide into values. Word pieces that cannot be read are none.
+    /// The vector, parsed; `None` if the bytes do not divide into values. Word pieces that cannot be read are none.
     pub(crate) fn parsed(self) -> Option<ModelVector> {
         Some(ModelVector {
             values: self.floats()?,
@@ -33,7 +33,7 @@ impl Vector {
         })
     }
 
-    /// The values; `None` where the bytes do not divide into them.
+    /// The values; `None` if the bytes do not divide into them.
     fn floats(&self) -> Option<Vec<f32>> {
         let (values, []) = self.values.as_chunks() else {
             return None;
@@ -46,6 +46,6 @@ impl Vector {
 pub(crate) struct ModelVector {
     pub(crate) model: String,
     pub(crate) values: Vec<f32>,
-    /// The text's word pieces; none where they were not made.
+    /// The text's word pieces; none if they were not made.
     pub(crate) pieces: Pieces,
 }

@@ -85,7 +85,7 @@ impl Partition {
         });
     }
 
-    /// Gives the newest record of a key another expire time, which the journal lacks, at `now`. False where this is not
+    /// Gives the newest record of a key another expire time, which the journal lacks, at `now`. False if this is not
     /// its revision.
     pub(in crate::records) fn refresh(
         &mut self,

@@ -4,7 +4,7 @@ use super::{PLACE_BYTES, Partition};
 use crate::records::entry::Entry;
 
 impl Partition {
-    /// Panics where counters or orders are not those of the entries.
+    /// Panics if counters or orders are not those of the entries.
     pub(in crate::records) fn check(&self) {
         let entries = || self.entries.values();
         for expiry in self.unapplied_expiries() {

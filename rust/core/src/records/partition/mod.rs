@@ -42,7 +42,7 @@ pub(super) struct Partition {
     late: Vec<Late>,
     /// How many removals were taken in.
     removals: u64,
-    /// The last that was taken in and not settled since; 0 where there is none.
+    /// The last that was taken in and not settled since; 0 if there is none.
     removed: u64,
     /// The newest change.
     touched: u64,

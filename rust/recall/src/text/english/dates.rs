@@ -266,7 +266,7 @@ fn civil(days: i64) -> (i64, u32, u32) {
     (year_of_era + era * 400 + i64::from(month <= 2), month, day)
 }
 
-/// Days since 1970 of a date; `None` where there is no such date. The same source, `days_from_civil`.
+/// Days since 1970 of a date; `None` if there is no such date. The same source, `days_from_civil`.
 fn days_of_civil(year: i64, month: u32, day: u32) -> Option<i64> {
     let shifted_year = year - i64::from(month <= 2);
     let era = shifted_year.div_euclid(400);
