@@ -94,7 +94,7 @@ class Items:
 
     def write(self, write: Write, given: Sequence[ItemChange]) -> Outcome:
         def change(tenant: TenantWithItems, revision: int, now: int) -> Outcome | None:
-            there, gone, put = tenant.items.there(now), 0, 0
+            there, gone, put, removed = tenant.items.there(now), 0, 0, False
             for each in {_place(one): one for one in given}.values():
                 place = _place(each)
                 key = (place.namespace, place.key)
@@ -102,33 +102,39 @@ class Items:
                     before = there[key][0] if key in there else None
                     tenant.items.rows[key] = (_dated(each, before, now), revision)
                     put += 1
-                elif key in there:
+                elif key in tenant.items.rows:
                     del tenant.items.rows[key]
-                    gone += 1
-            return Outcome(0, deleted_records=gone) if put or gone else None
+                    gone += key in there
+                    removed = True
+            return Outcome(0, deleted_records=gone) if put or removed else None
 
         return self._books.write(write, change)
 
-    def get(self, read: Read, places: Sequence[ItemPlace], *, refreshes: bool = False) -> ReadItems:
+    def get(
+        self, read: Read, places: Sequence[ItemPlace], *, refreshes: bool = False, sees_expired: bool = False
+    ) -> ReadItems:
         tenant, revision = self._books.read(read)
-        there = tenant.items.there(self._books.now())
+        there = self._seen(tenant, sees_expired=sees_expired)
         found = [there.get((place.namespace, place.key)) for place in places]
         return ReadItems(tuple(row and self._shown(row, refreshes=refreshes) for row in found), revision)
 
     def _shown(self, row: tuple[StoreItem, int], *, refreshes: bool) -> bytes:
         item, revision = row
-        if refreshes and item.HasField("ttl"):
+        if refreshes and item.HasField("ttl") and not has_expired(item, self._books.now()):
             item.expire_time.CopyFrom(wire.timestamp(self._books.now() + item.ttl.ToMicroseconds()))
         shown = StoreItem.FromString(item.SerializeToString())
         shown.ClearField("vectors")
         shown.revision = revision
         return shown.SerializeToString()
 
+    def _seen(self, tenant: TenantWithItems, *, sees_expired: bool) -> dict[Key, tuple[StoreItem, int]]:
+        return tenant.items.rows if sees_expired else tenant.items.there(self._books.now())
+
     def search(self, read: Read, search: ItemSearch) -> FoundItems:
         tenant, revision = self._books.read(read)
         there = [
             row
-            for (namespace, _), row in tenant.items.there(self._books.now()).items()
+            for (namespace, _), row in self._seen(tenant, sees_expired=search.sees_expired).items()
             if namespace[: len(search.prefix)] == search.prefix
             and (search.filter is None or holds(search.filter, json.loads(row[0].value)))
         ]
@@ -143,7 +149,7 @@ class Items:
         tenant, revision = self._books.read(read)
         matching = {
             namespace[: listing.max_depth]
-            for namespace, _ in tenant.items.there(self._books.now())
+            for namespace, _ in self._seen(tenant, sees_expired=listing.sees_expired)
             if all(matches(match, namespace) for match in listing.matches)
         }
         rest = sorted(matching)[listing.skip :]

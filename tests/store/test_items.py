@@ -53,8 +53,11 @@ def put(tenant: Tenant, *drafts: ItemDraft) -> Outcome:
     return tenant.store.items.write(tenant.write, drafts)
 
 
-def get(tenant: Tenant, key: str, namespace: Namespace = BOOKS, *, refreshes: bool = False) -> StoreItem | None:
-    [found] = tenant.store.items.get(tenant.read, [ItemPlace(namespace, key)], refreshes=refreshes).encoded
+def get(
+    tenant: Tenant, key: str, namespace: Namespace = BOOKS, *, refreshes: bool = False, sees_expired: bool = False
+) -> StoreItem | None:
+    place = ItemPlace(namespace, key)
+    [found] = tenant.store.items.get(tenant.read, [place], refreshes=refreshes, sees_expired=sees_expired).encoded
     return None if found is None else StoreItem.FromString(found)
 
 
@@ -360,6 +363,40 @@ def test_what_has_expired_is_not_seen(tenant: Tenant) -> None:
     assert keys(tenant, query=near([1, 0])) == ["late"]
     assert namespaces(tenant) == [("late",)]
     assert tenant.store.items.write(tenant.write, [ItemPlace(BOOKS, "soon")]).deleted_records == 0
+
+
+@pytest.mark.parametrize("refreshes", [False, True])
+def test_what_has_expired_is_seen_by_reads_that_ask_for_it_until_it_is_deleted(tenant: Tenant, refreshes: bool) -> None:
+    put(tenant, item("soon", {"n": 1}, BOOKS, [1, 0], ttl=50_000), item("late", {"n": 1}, ("late",), ttl=900 * SECOND))
+    first = search(tenant, prefix=("late",))[0][0].expire_time.ToMicroseconds()
+    wait_until_gone(tenant, "soon")
+
+    expired = get(tenant, "soon", refreshes=refreshes, sees_expired=True)
+    found = search(tenant, filter=is_("n", 1), refreshes=refreshes, sees_expired=True)
+
+    assert expired is not None
+    assert expired.expire_time.ToMicroseconds() == expired.create_time.ToMicroseconds() + 50_000
+    assert [each.key for each, _ in found] == ["late", "soon"]
+    assert (found[0][0].expire_time.ToMicroseconds() > first) is refreshes
+    assert keys(tenant, query=near([1, 0]), sees_expired=True) == ["soon"]
+    assert namespaces(tenant, sees_expired=True) == [("late",), BOOKS]
+    assert get(tenant, "soon") is None
+    assert tenant.store.items.write(tenant.write, [ItemPlace(BOOKS, "soon")]).deleted_records == 0
+    assert get(tenant, "soon", sees_expired=True) is None
+    assert keys(tenant, sees_expired=True) == ["late"]
+
+
+def test_an_item_in_the_place_of_an_expired_one_is_another(tenant: Tenant) -> None:
+    put(tenant, item("a", 1, ttl=20_000))
+    first = get(tenant, "a", sees_expired=True)
+    wait_until_gone(tenant, "a")
+
+    put(tenant, item("a", 2))
+
+    second = get(tenant, "a", sees_expired=True)
+    assert first is not None
+    assert second is not None
+    assert second.create_time.ToMicroseconds() > first.create_time.ToMicroseconds()
 
 
 def test_what_has_expired_is_counted_when_it_is_deleted(tenant: Tenant) -> None:

@@ -296,8 +296,10 @@ type ItemRead struct {
 	Key *ItemKey `protobuf:"bytes,1,opt,name=key,proto3" json:"key,omitempty"`
 	// Whether an item with a `ttl` lives for that long from now.
 	RefreshExpiry bool `protobuf:"varint,2,opt,name=refresh_expiry,json=refreshExpiry,proto3" json:"refresh_expiry,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	// Whether an item that has expired is found until it is deleted. Reading it does not refresh it.
+	IncludeExpired bool `protobuf:"varint,3,opt,name=include_expired,json=includeExpired,proto3" json:"include_expired,omitempty"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
 }
 
 func (x *ItemRead) Reset() {
@@ -340,6 +342,13 @@ func (x *ItemRead) GetKey() *ItemKey {
 func (x *ItemRead) GetRefreshExpiry() bool {
 	if x != nil {
 		return x.RefreshExpiry
+	}
+	return false
+}
+
+func (x *ItemRead) GetIncludeExpired() bool {
+	if x != nil {
+		return x.IncludeExpired
 	}
 	return false
 }
@@ -722,9 +731,11 @@ type GetItemsRequest struct {
 	// Whether items with a `ttl` live for that long from now.
 	RefreshExpiry bool `protobuf:"varint,2,opt,name=refresh_expiry,json=refreshExpiry,proto3" json:"refresh_expiry,omitempty"`
 	// Wait until this revision is visible.
-	MinRevision   uint64 `protobuf:"varint,3,opt,name=min_revision,json=minRevision,proto3" json:"min_revision,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	MinRevision uint64 `protobuf:"varint,3,opt,name=min_revision,json=minRevision,proto3" json:"min_revision,omitempty"`
+	// Whether items that have expired are found until they are deleted. Reading them does not refresh them.
+	IncludeExpired bool `protobuf:"varint,4,opt,name=include_expired,json=includeExpired,proto3" json:"include_expired,omitempty"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
 }
 
 func (x *GetItemsRequest) Reset() {
@@ -776,6 +787,13 @@ func (x *GetItemsRequest) GetMinRevision() uint64 {
 		return x.MinRevision
 	}
 	return 0
+}
+
+func (x *GetItemsRequest) GetIncludeExpired() bool {
+	if x != nil {
+		return x.IncludeExpired
+	}
+	return false
 }
 
 // The reply of GetItems.
@@ -867,8 +885,10 @@ type ItemSearch struct {
 	Skip int32 `protobuf:"varint,8,opt,name=skip,proto3" json:"skip,omitempty"`
 	// Whether the items that are returned and have a `ttl` live for that long from now.
 	RefreshExpiry bool `protobuf:"varint,9,opt,name=refresh_expiry,json=refreshExpiry,proto3" json:"refresh_expiry,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	// Whether items that have expired are found until they are deleted. Finding them does not refresh them.
+	IncludeExpired bool `protobuf:"varint,10,opt,name=include_expired,json=includeExpired,proto3" json:"include_expired,omitempty"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
 }
 
 func (x *ItemSearch) Reset() {
@@ -971,6 +991,13 @@ func (x *ItemSearch) GetSkip() int32 {
 func (x *ItemSearch) GetRefreshExpiry() bool {
 	if x != nil {
 		return x.RefreshExpiry
+	}
+	return false
+}
+
+func (x *ItemSearch) GetIncludeExpired() bool {
+	if x != nil {
+		return x.IncludeExpired
 	}
 	return false
 }
@@ -1178,9 +1205,11 @@ type NamespaceQuery struct {
 	// How many namespaces to return at most. Default 100; more than 1,000 is lowered to 1,000; negative is refused.
 	Limit int32 `protobuf:"varint,3,opt,name=limit,proto3" json:"limit,omitempty"`
 	// How many of the first namespaces to leave out; negative is refused.
-	Skip          int32 `protobuf:"varint,4,opt,name=skip,proto3" json:"skip,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	Skip int32 `protobuf:"varint,4,opt,name=skip,proto3" json:"skip,omitempty"`
+	// Whether namespaces are listed all of whose items have expired and are not deleted yet.
+	IncludeExpired bool `protobuf:"varint,5,opt,name=include_expired,json=includeExpired,proto3" json:"include_expired,omitempty"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
 }
 
 func (x *NamespaceQuery) Reset() {
@@ -1239,6 +1268,13 @@ func (x *NamespaceQuery) GetSkip() int32 {
 		return x.Skip
 	}
 	return 0
+}
+
+func (x *NamespaceQuery) GetIncludeExpired() bool {
+	if x != nil {
+		return x.IncludeExpired
+	}
+	return false
 }
 
 // Which labels a namespace has.
@@ -1915,10 +1951,11 @@ const file_remora_v1_store_service_proto_rawDesc = "" +
 	"\x0flist_namespaces\x18\x03 \x01(\v2\x19.remora.v1.NamespaceQueryH\x00R\x0elistNamespaces\x12(\n" +
 	"\x03put\x18\x04 \x01(\v2\x14.remora.v1.StoreItemH\x00R\x03put\x12,\n" +
 	"\x06delete\x18\x05 \x01(\v2\x12.remora.v1.ItemKeyH\x00R\x06deleteB\x06\n" +
-	"\x04kind\"W\n" +
+	"\x04kind\"\x80\x01\n" +
 	"\bItemRead\x12$\n" +
 	"\x03key\x18\x01 \x01(\v2\x12.remora.v1.ItemKeyR\x03key\x12%\n" +
-	"\x0erefresh_expiry\x18\x02 \x01(\bR\rrefreshExpiry\"m\n" +
+	"\x0erefresh_expiry\x18\x02 \x01(\bR\rrefreshExpiry\x12'\n" +
+	"\x0finclude_expired\x18\x03 \x01(\bR\x0eincludeExpired\"m\n" +
 	"\x19ExecuteOperationsResponse\x124\n" +
 	"\aresults\x18\x01 \x03(\v2\x1a.remora.v1.OperationResultR\aresults\x12\x1a\n" +
 	"\brevision\x18\x02 \x01(\x04R\brevision\"\xca\x01\n" +
@@ -1942,15 +1979,16 @@ const file_remora_v1_store_service_proto_rawDesc = "" +
 	"request_id\x18\x02 \x01(\tR\trequestId\x12)\n" +
 	"\x06origin\x18\x03 \x01(\v2\x11.remora.v1.OriginR\x06origin\".\n" +
 	"\x10PutItemsResponse\x12\x1a\n" +
-	"\brevision\x18\x01 \x01(\x04R\brevision\"\x83\x01\n" +
+	"\brevision\x18\x01 \x01(\x04R\brevision\"\xac\x01\n" +
 	"\x0fGetItemsRequest\x12&\n" +
 	"\x04keys\x18\x01 \x03(\v2\x12.remora.v1.ItemKeyR\x04keys\x12%\n" +
 	"\x0erefresh_expiry\x18\x02 \x01(\bR\rrefreshExpiry\x12!\n" +
-	"\fmin_revision\x18\x03 \x01(\x04R\vminRevision\"x\n" +
+	"\fmin_revision\x18\x03 \x01(\x04R\vminRevision\x12'\n" +
+	"\x0finclude_expired\x18\x04 \x01(\bR\x0eincludeExpired\"x\n" +
 	"\x10GetItemsResponse\x12*\n" +
 	"\x05items\x18\x01 \x03(\v2\x14.remora.v1.StoreItemR\x05items\x12\x1c\n" +
 	"\ttruncated\x18\x02 \x01(\bR\ttruncated\x12\x1a\n" +
-	"\brevision\x18\x03 \x01(\x04R\brevision\"\xb9\x02\n" +
+	"\brevision\x18\x03 \x01(\x04R\brevision\"\xe2\x02\n" +
 	"\n" +
 	"ItemSearch\x12)\n" +
 	"\x10namespace_prefix\x18\x01 \x03(\tR\x0fnamespacePrefix\x12)\n" +
@@ -1963,7 +2001,9 @@ const file_remora_v1_store_service_proto_rawDesc = "" +
 	"similarity\x12\x14\n" +
 	"\x05limit\x18\a \x01(\x05R\x05limit\x12\x12\n" +
 	"\x04skip\x18\b \x01(\x05R\x04skip\x12%\n" +
-	"\x0erefresh_expiry\x18\t \x01(\bR\rrefreshExpiryB\a\n" +
+	"\x0erefresh_expiry\x18\t \x01(\bR\rrefreshExpiry\x12'\n" +
+	"\x0finclude_expired\x18\n" +
+	" \x01(\bR\x0eincludeExpiredB\a\n" +
 	"\x05query\"f\n" +
 	"\x12SearchItemsRequest\x12-\n" +
 	"\x06search\x18\x01 \x01(\v2\x15.remora.v1.ItemSearchR\x06search\x12!\n" +
@@ -1975,12 +2015,13 @@ const file_remora_v1_store_service_proto_rawDesc = "" +
 	"\aItemHit\x12(\n" +
 	"\x04item\x18\x01 \x01(\v2\x14.remora.v1.StoreItemR\x04item\x12\x19\n" +
 	"\x05score\x18\x02 \x01(\x01H\x00R\x05score\x88\x01\x01B\b\n" +
-	"\x06_score\"\x8c\x01\n" +
+	"\x06_score\"\xb5\x01\n" +
 	"\x0eNamespaceQuery\x123\n" +
 	"\amatches\x18\x01 \x03(\v2\x19.remora.v1.NamespaceMatchR\amatches\x12\x1b\n" +
 	"\tmax_depth\x18\x02 \x01(\x05R\bmaxDepth\x12\x14\n" +
 	"\x05limit\x18\x03 \x01(\x05R\x05limit\x12\x12\n" +
-	"\x04skip\x18\x04 \x01(\x05R\x04skip\"~\n" +
+	"\x04skip\x18\x04 \x01(\x05R\x04skip\x12'\n" +
+	"\x0finclude_expired\x18\x05 \x01(\bR\x0eincludeExpired\"~\n" +
 	"\x0eNamespaceMatch\x121\n" +
 	"\x06prefix\x18\x01 \x01(\v2\x17.remora.v1.LabelPatternH\x00R\x06prefix\x121\n" +
 	"\x06suffix\x18\x02 \x01(\v2\x17.remora.v1.LabelPatternH\x00R\x06suffixB\x06\n" +

@@ -36,7 +36,8 @@ const (
 // Keeps items: JSON values under keys in namespaces, which are found by key, by their values and by vectors.
 //
 // A namespace is a list of labels. A prefix of it has whole labels: `["users"]` has what is in `["users", "u1"]`, and not
-// what is in `["users2"]`. A namespace is there while an item is in it. What has expired is not seen.
+// what is in `["users2"]`. A namespace is there while an item is in it. What has expired is not seen, unless a read has
+// `include_expired`: then it is seen until it is deleted.
 //
 // A search needs all items of the tenant in memory: they are loaded by the first one. FAILED_PRECONDITION, ITEMS_TOO_LARGE
 // if they take more than the server's setting `vector_bytes` allows; reads and writes by key work all the same.
@@ -161,7 +162,8 @@ func (c *storeServiceClient) DeleteExpiredItems(ctx context.Context, in *DeleteE
 // Keeps items: JSON values under keys in namespaces, which are found by key, by their values and by vectors.
 //
 // A namespace is a list of labels. A prefix of it has whole labels: `["users"]` has what is in `["users", "u1"]`, and not
-// what is in `["users2"]`. A namespace is there while an item is in it. What has expired is not seen.
+// what is in `["users2"]`. A namespace is there while an item is in it. What has expired is not seen, unless a read has
+// `include_expired`: then it is seen until it is deleted.
 //
 // A search needs all items of the tenant in memory: they are loaded by the first one. FAILED_PRECONDITION, ITEMS_TOO_LARGE
 // if they take more than the server's setting `vector_bytes` allows; reads and writes by key work all the same.

@@ -34,7 +34,7 @@ ItemChange: TypeAlias = ItemDraft | ItemPlace
 
 
 class Similarity(Enum):
-    """How two vectors are compared. More is nearer."""
+    """How two vectors are compared. A greater result is nearer."""
 
     COSINE = "cosine"
     INNER_PRODUCT = "inner_product"
@@ -43,7 +43,7 @@ class Similarity(Enum):
 
 
 class ItemQuery(Struct, frozen=True):
-    """What vectors of a model are compared with."""
+    """The query of a search: it is compared with vectors of a model."""
 
     values: bytes
     model: str = ""
@@ -53,7 +53,8 @@ class ItemQuery(Struct, frozen=True):
 class ItemSearch(Struct, frozen=True):
     """Which items to find: nearest to a query or, without one, written last; after the first `skip`.
 
-    `refreshes`: those that are found live for their ttl from now. The keys of the filter are paths: see `path_key`.
+    `refreshes`: those that are found live for their ttl from now, except what has expired. `sees_expired`: what has
+    expired is found until it is deleted. The keys of the filter are paths: see `path_key`.
     """
 
     prefix: Namespace = ()
@@ -62,6 +63,7 @@ class ItemSearch(Struct, frozen=True):
     limit: int = 10
     skip: int = 0
     refreshes: bool = False
+    sees_expired: bool = False
 
 
 class ItemHit(Struct, frozen=True):
@@ -79,7 +81,7 @@ class FoundItems(Struct, frozen=True):
 
 
 class ReadItems(Struct, frozen=True):
-    """Items by the places that were asked for, in wire form, None where there is none.
+    """Items by the requested places, in wire form; None if there is none.
 
     There are fewer of them than places if a reply does not hold all.
     """
@@ -96,12 +98,16 @@ class LabelMatch(Struct, frozen=True):
 
 
 class NamespaceListing(Struct, frozen=True):
-    """Which namespaces to list, each cut to `max_depth` labels, and once: after the first `skip`."""
+    """Which namespaces to list, each cut to `max_depth` labels, and once: after the first `skip`.
+
+    `sees_expired`: one all of whose items have expired is there until they are deleted.
+    """
 
     matches: tuple[LabelMatch, ...] = ()
     max_depth: int | None = None
     limit: int = 100
     skip: int = 0
+    sees_expired: bool = False
 
 
 class ListedNamespaces(Struct, frozen=True):
@@ -113,13 +119,15 @@ class ListedNamespaces(Struct, frozen=True):
 
 
 class ItemStore(Protocol):
-    """Keeps items: see `domain.store`. What has expired is not there."""
+    """Keeps items: see `domain.store`. What has expired is not there, except for reads with `sees_expired`."""
 
     def write(self, write: Write, given: Sequence[ItemChange]) -> Outcome:
         """Write and delete all or none; of several changes of one item, the last wins. `deleted_records`."""
 
-    def get(self, read: Read, places: Sequence[ItemPlace], *, refreshes: bool = False) -> ReadItems:
-        """Items by their places."""
+    def get(
+        self, read: Read, places: Sequence[ItemPlace], *, refreshes: bool = False, sees_expired: bool = False
+    ) -> ReadItems:
+        """Items by their places. What has expired is not refreshed."""
 
     def search(self, read: Read, search: ItemSearch) -> FoundItems:
         """The items of a search. Raises ItemsTooLarge."""
@@ -128,7 +136,7 @@ class ItemStore(Protocol):
         """The namespaces that have an item. Raises ItemsTooLarge."""
 
     def delete_namespaces(self, write: Write, prefix: Namespace) -> Outcome:
-        """Delete all items of the namespaces that begin so."""
+        """Delete all items of the namespaces with this prefix."""
 
     def delete_expired(self, write: Write) -> Outcome:
         """Delete what has expired; `deleted_records`. Raises ItemsTooLarge."""

@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
-from langgraph.store.base import GetOp, InvalidNamespaceError, ListNamespacesOp, Op, PutOp, SearchOp
+from langgraph.store.base import GetOp, InvalidNamespaceError, ListNamespacesOp, Op, PutOp, SearchOp, TTLConfig
 from langgraph.store.memory import InMemoryStore
 from tests.suites.conftest import Server
 
@@ -254,8 +254,12 @@ def test_namespaces_are_deleted_with_all_in_them(store: RemoraStore) -> None:
     assert store.list_namespaces() == [("ab",)]
 
 
-def test_what_has_expired_is_not_seen_before_it_is_swept(server: Server, tenant: str) -> None:
-    with RemoraStore(server.endpoint, ttl={"default_ttl": 0.2 / 60, "refresh_on_read": False}, tenant=tenant) as store:
+TTL: TTLConfig = {"default_ttl": 0.2 / 60, "refresh_on_read": False}
+
+
+@pytest.mark.parametrize("ttl", [TTL, {**TTL, "omit_expired": True}])
+def test_what_has_expired_is_not_seen_before_it_is_swept(server: Server, tenant: str, ttl: TTLConfig) -> None:
+    with RemoraStore(server.endpoint, ttl=ttl, tenant=tenant) as store:
         store.put(NS, "a", {})
         store.put(NS, "kept", {}, ttl=None)
         while store.get(NS, "a") is not None:
@@ -264,6 +268,39 @@ def test_what_has_expired_is_not_seen_before_it_is_swept(server: Server, tenant:
         assert keys(store.search(NS)) == ["kept"]
         assert store.sweep_ttl() == 1
         assert store.sweep_ttl() == 0
+
+
+def test_what_has_expired_is_seen_until_it_is_swept_if_it_is_not_omitted(server: Server, tenant: str) -> None:
+    with (
+        RemoraStore(server.endpoint, ttl={**TTL, "omit_expired": False}, index=INDEX, tenant=tenant) as store,
+        RemoraStore(server.endpoint, ttl=TTL, tenant=tenant) as strict,
+    ):
+        store.put(NS, "a", {"text": "a"})
+        while strict.get(NS, "a") is not None:
+            time.sleep(0.02)
+
+        assert store.get(NS, "a", refresh_ttl=True) is not None
+        assert keys(store.search(NS, refresh_ttl=True)) == keys(store.search(NS, query="a")) == ["a"]
+        assert store.list_namespaces() == [NS]
+        assert strict.get(NS, "a") is None
+        assert strict.list_namespaces() == []
+        assert store.sweep_ttl() == 1
+        assert store.get(NS, "a") is None
+        assert store.list_namespaces() == []
+
+
+async def test_an_asynchronous_store_sees_what_it_does_not_omit(server: Server, tenant: str) -> None:
+    ttl: TTLConfig = {**TTL, "omit_expired": True}
+    async with AsyncRemoraStore.from_conn_string(server.endpoint, ttl=ttl, tenant=tenant) as store:
+        await store.aput(NS, "a", {})
+        while await store.aget(NS, "a") is not None:
+            pass
+        assert await store.alist_namespaces() == []
+
+        ttl["omit_expired"] = False
+
+        assert await store.aget(NS, "a") is not None
+        assert keys(await store.asearch(NS)) == ["a"]
 
 
 def test_a_store_is_safe_for_threads(store: RemoraStore) -> None:

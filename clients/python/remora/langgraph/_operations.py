@@ -103,23 +103,29 @@ class Rest:
 
 @dataclass(slots=True)
 class Batch:
-    """Operations that have been checked. `to_embed` are the texts, and `queries` the queries, that need a vector."""
+    """Operations that have been checked. `to_embed` are the texts, and `queries` the queries, that need a vector.
+
+    `sees_expired`: the reads find what has expired until it is swept.
+    """
 
     ops: Sequence[Op]
     index: Index | None = None
     user_label: int | None = None
+    sees_expired: bool = False
     to_embed: list[str] = field(default_factory=list)
     queries: list[str] = field(default_factory=list)
     _texts: dict[int, list[tuple[str, str]]] = field(default_factory=dict)
     _values: dict[int, bytes] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, given: Iterable[Op], index: Index | None, user_label: int | None) -> "Batch":
+    def of(
+        cls, given: Iterable[Op], index: Index | None, user_label: int | None, *, sees_expired: bool = False
+    ) -> "Batch":
         """Raises InvalidNamespaceError, TypeError and ValueError before anything is done."""
         ops = list(given)
         for op in ops:
             validate_op_namespace(op)
-        batch = cls(ops, index, user_label)
+        batch = cls(ops, index, user_label, sees_expired)
         for at, op in batch._puts():
             batch._values[at] = _json(op.value)
             batch._texts[at] = index.texts(op) if index else []
@@ -157,11 +163,14 @@ class Batch:
         match self.ops[at]:
             case GetOp() as op:
                 key = ItemKey(namespace=op.namespace, key=op.key)
-                return wire.Operation(get=wire.ItemRead(key=key, refresh_expiry=op.refresh_ttl))
+                read = wire.ItemRead(key=key, refresh_expiry=op.refresh_ttl, include_expired=self.sees_expired)
+                return wire.Operation(get=read)
             case SearchOp() as op:
                 return wire.Operation(search=self._search(op, queries))
             case ListNamespacesOp() as op:
-                return wire.Operation(list_namespaces=_namespace_query(op))
+                query = _namespace_query(op)
+                query.include_expired = self.sees_expired
+                return wire.Operation(list_namespaces=query)
             case PutOp() as op if at in self._values:
                 return wire.Operation(put=self._item(at, op, vectors))
             case PutOp() as op:
@@ -175,6 +184,7 @@ class Batch:
             limit=min(op.limit, LARGEST_PAGE),
             skip=max(op.offset, 0),
             refresh_expiry=op.refresh_ttl,
+            include_expired=self.sees_expired,
         )
         if op.query and self.index:
             search.similarity = self.index.similarity

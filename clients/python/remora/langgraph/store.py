@@ -54,7 +54,8 @@ class _Memory:
         self._reached = {"endpoint": endpoint, "token": token, "tenant": tenant, "timeout": timeout}
 
     def _batch(self, ops: Iterable[Op]) -> Batch:
-        return Batch.of(ops, self._index, self._user_label)
+        omits_expired = (self.ttl_config or {}).get("omit_expired", True)
+        return Batch.of(ops, self._index, self._user_label, sees_expired=omits_expired is False)
 
     def _sweep_seconds(self, minutes: float | None) -> float:
         return 60 * float(minutes or (self.ttl_config or {}).get("sweep_interval_minutes") or SWEEP_MINUTES)
@@ -65,7 +66,7 @@ class RemoraStore(_Memory, BaseStore):
 
     All operations of a `batch`, and all that coroutines ask for within one turn of their event loop, are one round
     trip. A put returns when the item is on disk. Searches are exact, with and without vectors. What has expired is
-    not seen, also before it is swept.
+    not seen, also before it is swept, unless `omit_expired` of the ttl is False.
 
     The items of a namespace whose label at `user_label` names a user are that user's: they are deleted with the user.
 

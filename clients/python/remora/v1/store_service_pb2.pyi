@@ -146,8 +146,11 @@ class ItemRead(_message.Message):
 
     KEY_FIELD_NUMBER: _builtins.int
     REFRESH_EXPIRY_FIELD_NUMBER: _builtins.int
+    INCLUDE_EXPIRED_FIELD_NUMBER: _builtins.int
     refresh_expiry: _builtins.bool
     """Whether an item with a `ttl` lives for that long from now."""
+    include_expired: _builtins.bool
+    """Whether an item that has expired is found until it is deleted. Reading it does not refresh it."""
     @_builtins.property
     def key(self) -> _store_item_pb2.ItemKey:
         """Required. Which item."""
@@ -157,10 +160,11 @@ class ItemRead(_message.Message):
         *,
         key: _store_item_pb2.ItemKey | None = ...,
         refresh_expiry: _builtins.bool = ...,
+        include_expired: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["key", b"key"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["key", b"key", "refresh_expiry", b"refresh_expiry"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["include_expired", b"include_expired", "key", b"key", "refresh_expiry", b"refresh_expiry"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -349,10 +353,13 @@ class GetItemsRequest(_message.Message):
     KEYS_FIELD_NUMBER: _builtins.int
     REFRESH_EXPIRY_FIELD_NUMBER: _builtins.int
     MIN_REVISION_FIELD_NUMBER: _builtins.int
+    INCLUDE_EXPIRED_FIELD_NUMBER: _builtins.int
     refresh_expiry: _builtins.bool
     """Whether items with a `ttl` live for that long from now."""
     min_revision: _builtins.int
     """Wait until this revision is visible."""
+    include_expired: _builtins.bool
+    """Whether items that have expired are found until they are deleted. Reading them does not refresh them."""
     @_builtins.property
     def keys(self) -> _containers.RepeatedCompositeFieldContainer[_store_item_pb2.ItemKey]:
         """Required. 1 to 1,000 keys."""
@@ -363,10 +370,11 @@ class GetItemsRequest(_message.Message):
         keys: _abc.Iterable[_store_item_pb2.ItemKey] | None = ...,
         refresh_expiry: _builtins.bool = ...,
         min_revision: _builtins.int = ...,
+        include_expired: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["keys", b"keys", "min_revision", b"min_revision", "refresh_expiry", b"refresh_expiry"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["include_expired", b"include_expired", "keys", b"keys", "min_revision", b"min_revision", "refresh_expiry", b"refresh_expiry"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -419,6 +427,7 @@ class ItemSearch(_message.Message):
     LIMIT_FIELD_NUMBER: _builtins.int
     SKIP_FIELD_NUMBER: _builtins.int
     REFRESH_EXPIRY_FIELD_NUMBER: _builtins.int
+    INCLUDE_EXPIRED_FIELD_NUMBER: _builtins.int
     vector: _builtins.bytes
     """Little-endian IEEE 754 f32, as `ItemVector.values`."""
     text: _builtins.str
@@ -433,6 +442,8 @@ class ItemSearch(_message.Message):
     """How many of the first items to leave out; negative is refused."""
     refresh_expiry: _builtins.bool
     """Whether the items that are returned and have a `ttl` live for that long from now."""
+    include_expired: _builtins.bool
+    """Whether items that have expired are found until they are deleted. Finding them does not refresh them."""
     @_builtins.property
     def namespace_prefix(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """The first labels of the namespaces, 0 to 32, 1 to 512 bytes each. Empty: all namespaces."""
@@ -453,10 +464,11 @@ class ItemSearch(_message.Message):
         limit: _builtins.int = ...,
         skip: _builtins.int = ...,
         refresh_expiry: _builtins.bool = ...,
+        include_expired: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["filter", b"filter", "query", b"query", "text", b"text", "vector", b"vector"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["filter", b"filter", "limit", b"limit", "model", b"model", "namespace_prefix", b"namespace_prefix", "query", b"query", "refresh_expiry", b"refresh_expiry", "similarity", b"similarity", "skip", b"skip", "text", b"text", "vector", b"vector"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["filter", b"filter", "include_expired", b"include_expired", "limit", b"limit", "model", b"model", "namespace_prefix", b"namespace_prefix", "query", b"query", "refresh_expiry", b"refresh_expiry", "similarity", b"similarity", "skip", b"skip", "text", b"text", "vector", b"vector"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType_query: _TypeAlias = _typing.Literal["vector", "text"]  # noqa: Y015
     _WhichOneofArgType_query: _TypeAlias = _typing.Literal["query", b"query"]  # noqa: Y015
@@ -566,12 +578,15 @@ class NamespaceQuery(_message.Message):
     MAX_DEPTH_FIELD_NUMBER: _builtins.int
     LIMIT_FIELD_NUMBER: _builtins.int
     SKIP_FIELD_NUMBER: _builtins.int
+    INCLUDE_EXPIRED_FIELD_NUMBER: _builtins.int
     max_depth: _builtins.int
     """Only the first so many labels of each, and each list of labels once. 0: all labels; negative is refused."""
     limit: _builtins.int
     """How many namespaces to return at most. Default 100; more than 1,000 is lowered to 1,000; negative is refused."""
     skip: _builtins.int
     """How many of the first namespaces to leave out; negative is refused."""
+    include_expired: _builtins.bool
+    """Whether namespaces are listed all of whose items have expired and are not deleted yet."""
     @_builtins.property
     def matches(self) -> _containers.RepeatedCompositeFieldContainer[Global___NamespaceMatch]:
         """Only namespaces that match all of these, up to 16."""
@@ -583,10 +598,11 @@ class NamespaceQuery(_message.Message):
         max_depth: _builtins.int = ...,
         limit: _builtins.int = ...,
         skip: _builtins.int = ...,
+        include_expired: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["limit", b"limit", "matches", b"matches", "max_depth", b"max_depth", "skip", b"skip"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["include_expired", b"include_expired", "limit", b"limit", "matches", b"matches", "max_depth", b"max_depth", "skip", b"skip"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -68,15 +68,17 @@ class ItemHandlers(Struct, frozen=True):
         return results.reply()
 
     def _get_each(self, read: Read, operations: Sequence[pb.Operation], results: _Results) -> None:
-        """The gets of some operations: those that refresh, and those that do not. Waits for the revision even if there
-        are none.
+        """The gets of some operations: those with the same options together. Waits for the revision even if there are
+        none.
         """
-        gets = [(index, each.get) for index, each in enumerate(operations) if each.HasField("get")]
-        for refreshes in (False, True):
-            chosen = [(index, _place(get.key)) for index, get in gets if get.refresh_expiry == refreshes]
-            if chosen or not refreshes:
-                found = self.items.get(read, [place for _, place in chosen], refreshes=refreshes)
-                results.add_items([index for index, _ in chosen], found)
+        alike: dict[tuple[bool, bool], dict[int, ItemPlace]] = {(False, False): {}}
+        for index, each in enumerate(operations):
+            if each.HasField("get"):
+                options = (each.get.refresh_expiry, each.get.include_expired)
+                alike.setdefault(options, {})[index] = _place(each.get.key)
+        for (refreshes, sees_expired), chosen in alike.items():
+            found = self.items.get(read, list(chosen.values()), refreshes=refreshes, sees_expired=sees_expired)
+            results.add_items(list(chosen), found)
 
     def _found(self, read: Read, search: pb.ItemSearch, results: _Results) -> tuple[ItemHit, ...]:
         found = self.items.search(read, self._search(search))
@@ -97,7 +99,9 @@ class ItemHandlers(Struct, frozen=True):
     @quick
     def get_items(self, call: Call, request: pb.GetItemsRequest) -> bytes:
         places = list(map(_place, request.keys))
-        found = self.items.get(call.read(request), places, refreshes=request.refresh_expiry)
+        found = self.items.get(
+            call.read(request), places, refreshes=request.refresh_expiry, sees_expired=request.include_expired
+        )
         there = [each for each in found.encoded if each is not None]
         held = fitting(there, len)
         is_cut = len(held) < len(there) or len(found.encoded) < len(places)
@@ -165,6 +169,7 @@ class ItemHandlers(Struct, frozen=True):
             limit=min(given.limit or DEFAULT_HITS, MAX_HITS),
             skip=given.skip,
             refreshes=given.refresh_expiry,
+            sees_expired=given.include_expired,
         )
 
 
@@ -205,7 +210,7 @@ class _Results:
             self._results[index].namespaces.namespaces.append(encoded)
 
     def _fits(self, index: int, size: int) -> bool:
-        """Whether there is room for an element of a result. After the first element without room there is no more room."""
+        """Whether there is room for an element of a result. After the first one without room there is no more room."""
         fits = size <= self._room or self._room == REPLY_BYTES
         self._room = self._room - size if fits else 0
         self._results[index].truncated |= not fits
@@ -238,6 +243,7 @@ def _listing(query: pb.NamespaceQuery, limit: int, skip: int) -> NamespaceListin
         max_depth=query.max_depth or None,
         limit=decode.page_size(limit),
         skip=skip,
+        sees_expired=query.include_expired,
     )
 
 

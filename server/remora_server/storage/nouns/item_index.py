@@ -17,6 +17,7 @@ from remora_server.storage.commit.deadlines import require_time
 from remora_server.storage.commit.locks import Locks
 from remora_server.storage.database.database import Database
 from remora_server.storage.records.expiries import UnappliedExpiries
+from remora_server.storage.records.reader import LONG_AGO
 from remora_server.storage.schema.expressions import expression
 from remora_server.storage.schema.kinds import STORE_ITEMS
 
@@ -45,7 +46,10 @@ class ItemIndex:
         self._loads = Locks(Level.LOAD)
 
     def search(self, read: Read, search: ItemSearch, now: int) -> tuple[list[Hit], int]:
-        """What is found, and the revision that it shows. Raises ItemsTooLarge."""
+        """What is found, and the revision that it shows; not refreshed, if what has expired is found, too.
+
+        Raises ItemsTooLarge.
+        """
         prefix = STORE_ITEMS.encode_leading(*search.prefix)
         where = None if search.filter is None else expression(search.filter)
         given = search.query
@@ -60,8 +64,8 @@ class ItemIndex:
                 query=query,
                 skip=search.skip,
                 limit=search.limit,
-                now=now,
-                refresh=search.refreshes,
+                now=LONG_AGO if search.sees_expired else now,
+                refresh=search.refreshes and not search.sees_expired,
             )
 
         return self._loaded(read, find)
@@ -78,7 +82,7 @@ class ItemIndex:
                 max_depth=listing.max_depth,
                 skip=listing.skip,
                 limit=listing.limit,
-                now=now,
+                now=LONG_AGO if listing.sees_expired else now,
             )
 
         return self._loaded(read, find)

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from remora.v1.store_item_pb2 import StoreItem
 from remora_server import wire
+from remora_server._native import StoredRecord
 from remora_server.domain.calls import Access, Outcome, Read, Write
 from remora_server.domain.errors import ItemsTooLarge
 from remora_server.domain.items import (
@@ -24,7 +25,7 @@ from remora_server.domain.replies import REPLY_BYTES
 from remora_server.storage.commit.commands import Planned
 from remora_server.storage.nouns.context import StoreContext
 from remora_server.storage.nouns.item_index import ItemIndex
-from remora_server.storage.records.reader import Partition, Record
+from remora_server.storage.records.reader import LONG_AGO, Partition, Record
 from remora_server.storage.records.records import Move, Put, Remove, RemovePartitions
 from remora_server.storage.schema.kinds import STORE_ITEMS
 
@@ -50,18 +51,19 @@ class Items:
 
         def plan(_: None, now: int) -> Planned | None:
             created = self._created(write, list(chosen), now)
+            expired = self._created(write, [place for place in gone if place not in created], LONG_AGO)
             puts = [Put(STORE_ITEMS, 0, _dated(draft, created.get(draft.place, now), now)) for draft in drafts]
-            removals = [_removal(place) for place in gone if place in created]
+            removals = [_removal(place) for place in gone if place in created or place in expired]
             if not puts and not removals:
                 return None
-            outcome = Outcome(revision=0, time=now, deleted_records=len(removals))
+            outcome = Outcome(revision=0, time=now, deleted_records=len(removals) - len(expired))
             return Planned(self._records.changes(write, [*puts, *removals]), outcome)
 
         moves = [_removal(place) for place in chosen]
         return self._commands.run(write, self._records.held(write, moves), plan)
 
     def _created(self, write: Write, places: Sequence[ItemPlace], now: int) -> dict[ItemPlace, int]:
-        """When those of some items were created that are there, under the locks.
+        """When those of some items were created that are there by a time, under the locks.
 
         What is not among the records in memory has no change that the search would not show: it says the rest, unless
         the items are too large for it.
@@ -72,7 +74,7 @@ class Items:
             known = self._records.is_there(write, at, key)
             if known is None:
                 cold[place] = (at, key)
-            elif known and (found := self._records.stored(write, at, key)) is not None:
+            elif known and (found := self._stored(write, at, key, now)) is not None:
                 created[place] = int(found.columns[_CREATE_TIME] or 0)
         return {**created, **self._created_before(write, cold, now)} if cold else created
 
@@ -82,11 +84,16 @@ class Items:
         try:
             times = self._index.created(write, [(at.partition, key) for at, key in cold.values()], now)
         except ItemsTooLarge:
-            rows = [self._records.stored(write, at, key) for at, key in cold.values()]
+            rows = [self._stored(write, at, key, now) for at, key in cold.values()]
             times = [None if row is None else int(row.columns[_CREATE_TIME] or 0) for row in rows]
         return {place: time for place, time in zip(cold, times, strict=True) if time is not None}
 
-    def get(self, read: Read, places: Sequence[ItemPlace], *, refreshes: bool = False) -> ReadItems:
+    def _stored(self, write: Write, at: Partition, key: bytes, now: int) -> StoredRecord | None:
+        return self._records.stored(write, at, key, sees_expired=now == LONG_AGO)
+
+    def get(
+        self, read: Read, places: Sequence[ItemPlace], *, refreshes: bool = False, sees_expired: bool = False
+    ) -> ReadItems:
         self._commits.begin(read)
         found: dict[ItemPlace, bytes] = {}
         room, revisions = REPLY_BYTES, [self._core.published()]
@@ -97,7 +104,7 @@ class Items:
                 continue
             at = _partition(namespace)
             by_key = {STORE_ITEMS.encode_key(place.key): place for place in own}
-            records, more, revision = self._records.several(read, at, list(by_key))
+            records, more, revision = self._records.several(read, at, list(by_key), sees_expired=sees_expired)
             for record in records:
                 found[by_key[record.key]] = encoded = self._read(read, at, record, refreshes=refreshes)
                 room -= len(encoded)
@@ -112,13 +119,20 @@ class Items:
         """An item as replies have it; refreshed, if it lives for a time."""
         item = StoreItem.FromString(record.body)
         item.ClearField("vectors")
-        item.revision, expire_time = record.revision, record.expire_time
-        if refreshes and item.HasField("ttl"):
-            expire_time = self._clock() + item.ttl.ToMicroseconds()
-            self._records.refresh(read, at, record.key, expire_time)
-        if expire_time is not None:
-            item.expire_time.CopyFrom(wire.timestamp(expire_time))
+        item.revision = record.revision
+        if record.expire_time is not None:
+            item.expire_time.CopyFrom(wire.timestamp(record.expire_time))
+        if refreshes:
+            self._refresh(read, at, record.key, item)
         return item.SerializeToString()
+
+    def _refresh(self, read: Read, at: Partition, key: bytes, item: StoreItem) -> None:
+        """Have an item live for its ttl from now, if it has one and has not expired."""
+        now = self._clock()
+        if item.HasField("ttl") and wire.micros(item.expire_time) > now:
+            expire_time = now + item.ttl.ToMicroseconds()
+            self._records.refresh(read, at, key, expire_time)
+            item.expire_time.CopyFrom(wire.timestamp(expire_time))
 
     def search(self, read: Read, search: ItemSearch) -> FoundItems:
         self._commits.begin(read)
@@ -126,7 +140,15 @@ class Items:
         for _, _, (namespace, key), _, expire_time in hits:
             if expire_time is not None:
                 self._records.refresh(read, Partition(STORE_ITEMS, 0, namespace), key, expire_time)
-        return FoundItems(tuple(ItemHit(encoded, score) for score, encoded, *_ in hits), revision)
+        found = (ItemHit(encoded, score) for score, encoded, *_ in hits)
+        if search.refreshes and search.sees_expired:
+            found = (self._refreshed(read, hit) for hit in found)
+        return FoundItems(tuple(found), revision)
+
+    def _refreshed(self, read: Read, hit: ItemHit) -> ItemHit:
+        item = StoreItem.FromString(hit.encoded)
+        self._refresh(read, _partition(tuple(item.namespace)), STORE_ITEMS.encode_key(item.key), item)
+        return ItemHit(item.SerializeToString(), hit.score)
 
     def namespaces(self, read: Read, listing: NamespaceListing) -> ListedNamespaces:
         self._commits.begin(read)

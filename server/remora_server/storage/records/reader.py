@@ -27,6 +27,8 @@ NEWEST_ROWS = 256
 ROWS_WITH_BODIES = 16
 """Rows that are loaded with their bodies, unread: of more, only the bodies are read that are asked for."""
 RELOAD_SECONDS = 0.1
+LONG_AGO = 0
+"""A time by which nothing has expired."""
 
 T = TypeVar("T")
 Row: TypeAlias = tuple[Any, ...]
@@ -151,14 +153,16 @@ class RecordReader:
 
         return self._until_whole(access, place.kind, read)
 
-    def several(self, access: Access, place: Partition, keys: Sequence[bytes]) -> tuple[list[Record], bool, int]:
+    def several(
+        self, access: Access, place: Partition, keys: Sequence[bytes], *, sees_expired: bool = False
+    ) -> tuple[list[Record], bool, int]:
         """Those of some records that are there as readers see them, as many as a reply holds, in the order of the keys;
         whether others are there; and the revision that they show at least.
         """
         self._load_cold(access, place, keys)
 
         def read() -> tuple[list[Record], bool, int]:
-            looked = [self.stored(access, place, key, accepted=False) for key in keys]
+            looked = [self.stored(access, place, key, accepted=False, sees_expired=sees_expired) for key in keys]
             found = [each for each, _ in looked if each is not None]
             records = self._completed(access, place, found)
             return records, len(records) < len(found), min(revision for _, revision in looked)
@@ -166,10 +170,12 @@ class RecordReader:
         return self._until_whole(access, place.kind, read)
 
     def stored(
-        self, access: Access, place: Partition, key: bytes, *, accepted: bool = True
+        self, access: Access, place: Partition, key: bytes, *, accepted: bool = True, sees_expired: bool = False
     ) -> tuple[StoredRecord | None, int]:
-        """The record with or without its body, and the revision that this shows. One that has expired is not there."""
-        now = self._clock()
+        """The record with or without its body, and the revision that this shows. One that has expired is not there,
+        unless that is asked for too.
+        """
+        now = LONG_AGO if sees_expired else self._clock()
         found, revision = self._look(access, place, key, now, accepted=accepted)
         return None if found is None or _is_expired(found, now) else found, revision
 

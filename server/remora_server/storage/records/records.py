@@ -170,12 +170,14 @@ class Records:
         self._commits.begin(read)
         return self._reader.encoded_page(read, place, query)
 
-    def several(self, read: Read, place: Partition, keys: Sequence[bytes]) -> tuple[list[Record], bool, int]:
+    def several(
+        self, read: Read, place: Partition, keys: Sequence[bytes], *, sees_expired: bool = False
+    ) -> tuple[list[Record], bool, int]:
         """Those of some records that are there, as many as a reply holds, whether others are there, and the revision
-        that they show at least.
+        that they show at least. `sees_expired`: one that has expired is there until it is removed.
         """
         self._commits.begin(read)
-        return self._reader.several(read, place, keys)
+        return self._reader.several(read, place, keys, sees_expired=sees_expired)
 
     def there(self, access: Access, place: Partition, keys: Sequence[bytes]) -> list[bytes]:
         """Those of some keys at which writers find a record, under the partition's lock."""
@@ -225,9 +227,11 @@ class Records:
         """
         return self._reader.knows(access, place, key)
 
-    def stored(self, access: Access, place: Partition, key: bytes) -> StoredRecord | None:
-        """The same, perhaps without its body."""
-        return self._reader.stored(access, place, key)[0]
+    def stored(
+        self, access: Access, place: Partition, key: bytes, *, sees_expired: bool = False
+    ) -> StoredRecord | None:
+        """The same, perhaps without its body. `sees_expired`: one that has expired is there until it is removed."""
+        return self._reader.stored(access, place, key, sees_expired=sees_expired)[0]
 
     def has_expired(self, access: Access, place: Partition, key: bytes) -> bool:
         """Whether a record is there and has expired, as writers see it."""
