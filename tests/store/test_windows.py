@@ -118,6 +118,26 @@ def test_another_policy_holds_at_once(tenant: Tenant, moving: overflow.Overflow)
     eventually(lambda: window(tenant), until=list("ef").__eq__)
 
 
+@pytest.mark.parametrize("deleted", ["conversation", "user"])
+def test_a_conversation_with_the_id_of_a_deleted_one_has_a_policy_of_its_own(
+    tenant: Tenant, moving: overflow.Overflow, deleted: str
+) -> None:
+    moving.start()
+    say(tenant, *"ab", create=replace(of(10_000, Trim(20)), user_id="sarah"))
+    small = replace(of(30, Trim(20)), user_id="sarah")
+    tenant.store.messages.append(tenant.write, "behind", "", [draft(each, TEN) for each in "wxyz"], small)
+    query = MessageQuery("behind", view=View.WINDOW)
+    eventually(lambda: len(listed(tenant.store, tenant.read, query)), until=lambda count: count == 2)
+
+    if deleted == "conversation":
+        tenant.store.conversations.delete(tenant.write, "c", "", allow_missing=False)
+    else:
+        tenant.store.users.delete(tenant.write, "sarah")
+    say(tenant, *"abcdef", create=small)
+
+    eventually(lambda: window(tenant), until=list("ef").__eq__)
+
+
 def test_tokens_are_counted_in_the_encoding_of_the_policy(tenant: Tenant, moving: overflow.Overflow) -> None:
     """Ten digits are three approximate tokens."""
     moving.start()
@@ -158,10 +178,13 @@ def test_sixteen_writers_overflow_one_window(tenant: Tenant, moving: overflow.Ov
 
 
 class Held:
-    """Windows whose first look is held until `released`; `looks` are the conversations that were looked at."""
+    """Windows whose first look is held until `released`; `looks` are the conversations that were looked at, `revisions`
+    those that the looks had to see.
+    """
 
     def __init__(self, windows: WindowStore) -> None:
         self.looks: list[str] = []
+        self.revisions: list[int] = []
         self.begun, self.released = threading.Event(), threading.Event()
         self._windows = windows
 
@@ -171,6 +194,7 @@ class Held:
     def current(self, read: Read, conversation_id: str, user_id: str) -> tuple[Window, Summary | None, int]:
         found = self._windows.current(read, conversation_id, user_id)
         self.looks.append(conversation_id)
+        self.revisions.append(read.min_revision)
         self.begun.set()
         assert self.released.wait(PATIENCE)
         return found
@@ -203,6 +227,20 @@ def test_what_is_said_while_a_window_is_looked_at_needs_no_second_look(
     eventually(lambda: "behind" in windows.looks)
 
     assert windows.looks[:2] == ["c", "behind"]
+
+
+def test_a_second_look_sees_what_was_counted_without_one(tenant: Tenant, held: tuple[Held, overflow.Overflow]) -> None:
+    """What was said after the write that asks for the look may not be readable when its turn comes."""
+    windows, moving = held
+    moving.written(tenant.id, "c", 0, None)
+    said = tenant.store.messages.append(tenant.write, "c", "", [draft("second", TEN)], None)
+    moving.written(tenant.id, "c", said.revision, Growth([TEN], 10))
+    windows.released.set()
+
+    eventually(lambda: len(windows.looks) > 1)
+
+    assert windows.looks[1] == "c"
+    assert windows.revisions[1] >= said.revision
 
 
 def test_a_window_that_becomes_too_large_while_it_is_looked_at_moves(

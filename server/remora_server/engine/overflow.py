@@ -46,6 +46,8 @@ class Watched(Struct):
 
     policy: ShortTermPolicy
     room: int
+    revision: int = 0
+    """What was counted may not be readable before this revision is."""
 
 
 class Grown(Struct):
@@ -133,6 +135,7 @@ class Overflow:
             if known is None:
                 return False
             known.room -= self._tokens_of(known.policy, growth)
+            known.revision = max(revision, known.revision)
             return known.room >= 0
 
     def _tokens_of(self, policy: ShortTermPolicy, growth: Growth) -> int:
@@ -142,12 +145,14 @@ class Overflow:
 
     def _turn(self, key: Key, revision: int) -> None:
         """Look at a conversation once the revision can be read."""
-        self._forget(key)
+        with self._lock:
+            revision = self._forget(key, revision)
         self._turns.wait(key, revision)
 
-    def _forget(self, key: Key) -> None:
-        with self._lock:
-            self._watched.pop(key, None)
+    def _forget(self, key: Key, revision: int) -> int:
+        """Under the lock: the revision that a look must see which is to see this one, and all that was counted."""
+        known = self._watched.pop(key, None)
+        return revision if known is None else max(revision, known.revision)
 
     def _run(self) -> None:
         while (found := self._turns.next()) is not None:
@@ -176,7 +181,7 @@ class Overflow:
 
     def _move(self, key: Key, revision: int) -> None:
         with self._lock:
-            self._watched.pop(key, None)
+            revision = self._forget(key, revision)
             grown = self._looked_at[key] = Grown()
         try:
             watched = self._looked(key, revision)
@@ -240,10 +245,11 @@ class Overflow:
     def _stop_looking(self, key: Key, watched: Watched | None) -> bool:
         """Count what is appended from now on, and what came since the look began. Returns whether anything did."""
         with self._lock:
-            growths = self._looked_at.pop(key).growths
+            grown = self._looked_at.pop(key)
             if watched is not None:
-                watched.room -= sum(self._tokens_of(watched.policy, growth) for growth in growths)
+                watched.room -= sum(self._tokens_of(watched.policy, growth) for growth in grown.growths)
+                watched.revision = grown.revision
                 self._watched[key] = watched
                 if len(self._watched) > MOST_WATCHED:
                     self._watched.popitem(last=False)
-        return bool(growths)
+        return bool(grown.growths)

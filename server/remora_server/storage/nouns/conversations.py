@@ -36,8 +36,8 @@ _ORDER = {
 class Conversations:
     """Rows of conversations: made, read, listed, changed, deleted.
 
-    `on_deleted` is told the uid of each that goes, `on_policy` the tenant, the id and the
-    revision where a policy is another one.
+    `on_deleted` is told the uid of each that goes, `on_policy` the tenant, the id and the revision where a policy is
+    another one, or goes with its conversation.
     """
 
     def __init__(
@@ -124,8 +124,13 @@ class Conversations:
                 [changes.delete_conversation(head.uid, conversation_id)],
                 outcome,
                 head.user_id,
-                tell=lambda _: self._on_deleted(head.uid),
+                tell=lambda revision: tell(head, revision),
             )
+
+        def tell(head: Head, revision: int) -> None:
+            self._on_deleted(head.uid)
+            if head.has_short_term:
+                self._on_policy(write.tenant_id, conversation_id, revision)
 
         return self._commands.run(write, self._loader.locked(write, conversation_id), plan)
 

@@ -9,6 +9,7 @@ from functools import partial
 from msgspec import Struct
 
 from remora_server.domain.calls import Outcome, Read, Write
+from remora_server.domain.conversations import Head
 from remora_server.domain.messages import plan_clear
 from remora_server.storage.commit import changes
 from remora_server.storage.commit.commands import Planned
@@ -88,13 +89,15 @@ class Users:
                 deleted_messages=sum(part.messages for part in parts),
                 deleted_conversations=sum(part.conversations for part in parts),
             )
-            own = [view.head.uid for _, view in found if view.head.user_id == user_id]
+            own = [(each, view.head) for each, view in found if view.head.user_id == user_id]
             return Planned(moves, outcome, user_id, tell=partial(tell, own)) if moves else None
 
-        def tell(own: Sequence[int], revision: int) -> None:
+        def tell(own: Sequence[tuple[str, Head]], revision: int) -> None:
             self._on_erased(write.tenant_id, user_id, revision)
-            for uid in own:
-                self._windows.cleared(uid, revision)
+            for conversation_id, head in own:
+                self._windows.cleared(head.uid, revision)
+                if head.has_short_term:
+                    self._windows.changed(write.tenant_id, conversation_id, revision)
 
         return self._commands.run(write, self._held(write, user_id, owned=owned), plan)
 

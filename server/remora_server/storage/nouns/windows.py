@@ -49,7 +49,7 @@ class WindowEvents:
             self.listener.written(tenant_id, conversation_id, revision, _growth(plan, counts))
 
     def changed(self, tenant_id: str, conversation_id: str, revision: int) -> None:
-        """A conversation has another policy."""
+        """A conversation has another policy, or is gone with the one that it had."""
         if self.listener is not None:
             self.listener.written(tenant_id, conversation_id, revision, None)
 
@@ -68,6 +68,7 @@ class Windows:
     def __init__(self, context: StoreContext, conversations: Conversations, events: WindowEvents) -> None:
         self._events = events
         self.written = events.written
+        self.changed = events.changed
         self._core = context.core
         self._commits = context.commits
         self._commands = context.commands
