@@ -414,7 +414,7 @@ class Threads:
     def delete_runs(self, write: Write, run_ids: Sequence[str]) -> Outcome:
         def change(tenant: TenantWithThreads, _revision: int, _now: int) -> Outcome | None:
             gone = tenant.threads.delete_runs(run_ids)
-            return Outcome(0, deleted_records=gone) if gone else None
+            return Outcome(0, deleted=True, deleted_records=gone) if gone else None
 
         return self._books.write(write, change)
 
@@ -428,7 +428,7 @@ class Threads:
     def prune(self, write: Write, thread_ids: Sequence[str], *, keep_latest: bool) -> Outcome:
         def change(tenant: TenantWithThreads, _revision: int, _now: int) -> Outcome | None:
             gone = sum(tenant.threads.prune(each, keep_latest=keep_latest) for each in dict.fromkeys(thread_ids))
-            return Outcome(0, deleted_records=gone) if gone else None
+            return Outcome(0, deleted=True, deleted_records=gone) if gone else None
 
         return self._books.write(write, change)
 

@@ -28,6 +28,7 @@ from tests.store.workflow_model import TimelineEvents, WorkflowRuns, Workflows, 
 
 from remora.v1 import conversation_service_pb2, message_pb2, step_pb2, transfer_service_pb2
 from remora.v1.conversation_pb2 import Conversation as ConversationMessage
+from remora.v1.short_term_pb2 import ConversationSummary
 from remora.v1.working_memory_pb2 import WorkingMemoryRecord, WorkingMemoryScope
 from remora_server import wire
 from remora_server.domain.backups import Backup, require_within
@@ -797,6 +798,22 @@ def _records(kept: Kept, newest: int) -> Iterator[tuple[ExportPlace, bytes]]:
     if kept.memory is not None:
         scope = WorkingMemoryScope(conversation_id=kept.draft.id)
         yield ExportPlace(kept.uid, 3), _memory_record(scope, kept.memory)
+    if kept.summary is not None:
+        summary = Record(conversation_summary=_exported_summary(kept.draft.id, kept.summary))
+        yield ExportPlace(kept.uid, 4), summary.SerializeToString()
+
+
+def _exported_summary(conversation_id: str, summary: Summary) -> ConversationSummary:
+    return ConversationSummary(
+        conversation_id=conversation_id,
+        user_id=summary.user_id,
+        covers_through_sequence=summary.covers_through,
+        text=summary.text,
+        model=summary.model,
+        token_count=summary.token_count,
+        system_sequence=summary.system_sequence,
+        create_time=wire.timestamp(summary.create_time),
+    )
 
 
 def _memory_record(scope: WorkingMemoryScope, memory: Memory) -> bytes:
@@ -823,14 +840,14 @@ class Imports:
         require_distinct((place, memory.scope.SerializeToString()) for place, memory in memories)
         if given.conversation_id:
             return self._books.write(
-                write, lambda tenant, revision, _: self._into(tenant, revision, given, steps, memories)
+                write, lambda tenant, revision, now: self._into(tenant, revision, now, given, steps, memories)
             )
         return self._books.write(
             write, lambda tenant, revision, now: _import_others(tenant, revision, now, given.records, memories)
         )
 
-    def _into(
-        self, tenant: Tenant, revision: int, given: Import, steps: GivenSteps, memories: GivenMemories
+    def _into(  # noqa: PLR0917 - the records of one request
+        self, tenant: Tenant, revision: int, now: int, given: Import, steps: GivenSteps, memories: GivenMemories
     ) -> Outcome | None:
         found, own = tenant.conversations.get(given.conversation_id), given.conversation
         if found is None and own is None:
@@ -843,7 +860,9 @@ class Imports:
             _require_same(kept.messages[message.sequence], message)
         fresh_steps = [step for place, step in steps if not _has_step(kept, place, step)]
         fresh_memories = [memory for place, memory in memories if not _is_kept(kept.memory, place, memory)]
+        summary = _fresh_summary(kept, given)
         stored = (found is None) + len(planned.plan.puts) + len(fresh_steps) + len(fresh_memories)
+        stored += summary is not None
         if not stored and planned.plan.head == kept.head:
             return None
         Messages(self._books)._apply(kept, planned.plan, revision)
@@ -851,6 +870,7 @@ class Imports:
             kept.steps[step.user_id, step.id] = (revision, ordinal, step)
         for memory in fresh_memories:
             kept.memory = _content(memory)
+        _put_summary(kept, summary, revision, now)
         tenant.conversations[given.conversation_id] = kept
         return Outcome(0, conversation_id=given.conversation_id, imported_records=stored)
 
@@ -870,6 +890,34 @@ def _import_others(
     stored += tenant.memory_items.take(revision, records)
     stored += tenant.facts.take(revision, records)
     return Outcome(0, imported_records=stored) if stored else None
+
+
+def _fresh_summary(kept: Kept, given: Import) -> Summary | None:
+    """The imported summary, unless it is there."""
+    records = [record for record in given.records if record.kind == "conversation_summary"]
+    require_distinct((record.field, given.conversation_id) for record in records)
+    for record in records:
+        told = ConversationSummary.FromString(record.body)
+        if kept.summary is None:
+            return Summary(
+                text=told.text,
+                covers_through=told.covers_through_sequence,
+                model=told.model,
+                token_count=told.token_count,
+                system_sequence=told.system_sequence,
+                user_id=told.user_id,
+                create_time=told.create_time.ToMicroseconds(),
+            )
+        if _exported_summary(kept.draft.id, kept.summary) != told:
+            raise RecordConflict(record.field)
+    return None
+
+
+def _put_summary(kept: Kept, summary: Summary | None, revision: int, now: int) -> None:
+    if summary is not None:
+        kept.summary = replace(summary, revision=revision)
+    if summary is not None and kept.window == WHOLE:
+        kept.window = Window(summary.covers_through + 1, summary.system_sequence, revision, now)
 
 
 def _content(given: WorkingMemoryRecord) -> Memory:

@@ -5,96 +5,58 @@ from __future__ import annotations
 import itertools
 import threading
 import time
-from collections.abc import Callable
+import uuid
+from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from msgspec.structs import replace
 from tests.patience import PATIENCE
-from tests.store.asking import NEW, Tenant, draft, searched, step_draft
+from tests.store.asking import NEW, Tenant, draft, step_draft
+from tests.store.every_call import ITS_OWN, READS, WRITES, ReadCall, calls_of, everything, filled, methods, nouns
 
-from remora.v1.working_memory_pb2 import WorkingMemoryRecord, WorkingMemoryScope
 from remora_server.domain.calls import Outcome, Read, Write
-from remora_server.domain.conversations import ConversationDraft, ConversationQuery, ConversationUpdate
+from remora_server.domain.conversations import ConversationDraft, ConversationQuery
 from remora_server.domain.errors import ConversationNotFound, MessageNotFound, RequestIdReused, RevisionUnknown
-from remora_server.domain.messages import Append, MessageQuery, Remove
-from remora_server.domain.search import InConversation, SearchOptions, SearchQuery, WordsOnly
-from remora_server.domain.steps import StepQuery
+from remora_server.domain.messages import MessageQuery, Remove
 from remora_server.domain.store import Store
-from remora_server.domain.transfers import ExportQuery, Import, ImportedRecord
 from remora_server.domain.working_memory import ConversationMemory, UserMemory
-
-Ask = Callable[[Store, Write], Outcome]
 
 WRITERS = 4
 
-MEMORY = WorkingMemoryRecord(scope=WorkingMemoryScope(user_id="imported"), content=b"m")
-IMPORTED = ImportedRecord("records[0]", "working_memory", MEMORY.SerializeToString())
-WRITES: dict[str, Ask] = {
-    "create": lambda store, write: store.conversations.create(write, ConversationDraft("", "sarah")),
-    "update": lambda store, write: store.conversations.update(
-        write, "c", "", ConversationUpdate(ConversationDraft("c", title="t"), frozenset({"title"}))
-    ),
-    "append": lambda store, write: store.messages.append(write, "c", "sarah", [draft(text="t")], None),
-    "append that creates": lambda store, write: store.messages.append(write, "n", "tom", [draft(text="t")], NEW),
-    "edit": lambda store, write: store.messages.edit(
-        write, "c", "sarah", [Remove("a"), Append(draft(text="t"))], allow_missing=True
-    ),
-    "delete messages": lambda store, write: store.messages.delete(write, "c", "sarah", ["a"]),
-    "delete no messages": lambda store, write: store.messages.delete(write, "c", "sarah", ["unknown"]),
-    "clear": lambda store, write: store.messages.clear(write, "c", "sarah"),
-    "save steps": lambda store, write: store.steps.save(write, [step_draft("s")]),
-    "set memory": lambda store, write: store.working_memories.set(write, ConversationMemory("c"), b"m"),
-    "delete memory": lambda store, write: store.working_memories.delete(write, ConversationMemory("c")),
-    "delete a user's memory": lambda store, write: store.working_memories.delete(write, UserMemory("sarah")),
-    "delete no memory": lambda store, write: store.working_memories.delete(write, UserMemory("nobody")),
-    "import": lambda store, write: store.imports.store(write, Import("", records=(IMPORTED,))),
-    "clear everywhere": lambda store, write: store.users.clear(write, "sarah"),
-    "clear nobody": lambda store, write: store.users.clear(write, "nobody"),
-    "delete conversation": lambda store, write: store.conversations.delete(write, "c", "", allow_missing=False),
-    "delete no conversation": lambda store, write: store.conversations.delete(write, "x", "", allow_missing=True),
-    "delete user": lambda store, write: store.users.delete(write, "sarah"),
-}
+
+@pytest.mark.parametrize(("first", "calls"), [(Write, WRITES), (Read, READS)], ids=["writes", "reads"])
+def test_every_method_of_the_interface_is_tried(first: type, calls: Iterable[str]) -> None:
+    declared = set(methods(first))
+
+    assert len(declared) > 40
+    assert declared == {name.partition(" ")[0] for name in calls} | (declared & ITS_OWN)
 
 
-def filled(tenant: Tenant) -> Tenant:
-    """With something for each write to change."""
-    tenant.append("a", "b")
-    for owner in (UserMemory("sarah"), ConversationMemory("c")):
-        tenant.store.working_memories.set(tenant.write, owner, b"m")
-    return tenant
-
-
-def everything(tenant: Tenant) -> tuple[object, ...]:
-    """All that can be read of a tenant, but the revision that is shown."""
-    conversations, _ = tenant.store.conversations.list(tenant.read, ConversationQuery(limit=1_000))
-    records = [record.SerializeToString(deterministic=True) for record in tenant.exported()]
-    return conversations, records
-
-
-@pytest.mark.parametrize("ask", WRITES.values(), ids=WRITES)
-def test_a_repeat_gets_the_first_outcome_and_changes_nothing(tenant: Tenant, ask: Ask) -> None:
+@pytest.mark.parametrize("noun", nouns(WRITES))
+def test_a_repeat_gets_the_first_outcome_and_changes_nothing(tenant: Tenant, noun: str) -> None:
     filled(tenant)
-    first = ask(tenant.store, tenant.request("r"))
+    calls = calls_of(noun, WRITES)
+    first = {name: ask(tenant.store, tenant.request(name)) for name, ask in calls.items()}
     tenant.append("since")
     tenant.append("since", conversation="x", user="nobody")
     tenant.store.working_memories.set(tenant.write, UserMemory("nobody"), b"since")
     before = everything(tenant)
 
-    again = ask(tenant.store, tenant.request("r"))
+    again = {name: ask(tenant.store, tenant.request(name)) for name, ask in calls.items()}
 
     assert again == first
     assert everything(tenant) == before
 
 
-@pytest.mark.parametrize("ask", WRITES.values(), ids=WRITES)
-def test_a_request_id_with_another_payload_is_refused(tenant: Tenant, ask: Ask) -> None:
+def test_a_request_id_with_another_payload_is_refused(tenant: Tenant) -> None:
     filled(tenant)
     tenant.store.conversations.create(tenant.request("r"), ConversationDraft("another"))
     before = everything(tenant)
 
-    with pytest.raises(RequestIdReused):
-        ask(tenant.store, tenant.request("r", b"x" * 16))
+    for ask in WRITES.values():
+        with pytest.raises(RequestIdReused):
+            ask(tenant.store, tenant.request("r", b"x" * 16))
     assert everything(tenant) == before
 
 
@@ -199,37 +161,24 @@ def test_revisions_only_grow(tenant: Tenant) -> None:
     assert not tenant.store.publication.has_ended()
 
 
-READS: dict[str, Callable[[Store, Read], object]] = {
-    "get": lambda store, read: store.conversations.get(read, "c", "")[1],
-    "list": lambda store, read: store.conversations.list(read, ConversationQuery())[1],
-    "count": lambda store, read: store.conversations.count(read, "", "")[1],
-    "messages": lambda store, read: store.messages.list(read, MessageQuery("c")).revision,
-    "steps": lambda store, read: store.steps.list(read, StepQuery("c")).revision,
-    "memory": lambda store, read: store.working_memories.get(read, UserMemory("sarah")).revision,
-    "export": lambda store, read: store.exports.page(read, ExportQuery()).revision,
-    "search": lambda store, read: (
-        searched(
-            store, read, SearchQuery(InConversation("c"), "a", None, SearchOptions(), 0.0, words_only=WordsOnly.PROFILE)
-        ).revision
-    ),
-}
+@pytest.fixture(scope="module")
+def full(store: Store) -> Tenant:
+    """A tenant with something for each read to find."""
+    return filled(Tenant(store, uuid.uuid4().hex))
 
 
 @pytest.mark.parametrize("ask", READS.values(), ids=READS)
-def test_a_read_shows_the_revision_that_it_asks_for(tenant: Tenant, ask: Callable[[Store, Read], int]) -> None:
-    filled(tenant)
+def test_a_read_shows_the_revision_that_it_asks_for(full: Tenant, ask: ReadCall) -> None:
     for number in range(5):
-        written = tenant.append(f"later {number}").revision
+        written = full.append(f"later {number}").revision
 
-        assert ask(tenant.store, replace(tenant.read, min_revision=written)) >= written
+        assert ask(full.store, replace(full.read, min_revision=written)) >= written
 
 
 @pytest.mark.parametrize("ask", READS.values(), ids=READS)
-def test_a_revision_that_was_never_given_is_refused(tenant: Tenant, ask: Callable[[Store, Read], int]) -> None:
-    filled(tenant)
-
+def test_a_revision_that_was_never_given_is_refused(full: Tenant, ask: ReadCall) -> None:
     with pytest.raises(RevisionUnknown):
-        ask(tenant.store, replace(tenant.read, min_revision=1 << 60))
+        ask(full.store, replace(full.read, min_revision=1 << 60))
 
 
 def test_a_write_that_does_not_wait_is_published_later(tenant: Tenant) -> None:
@@ -244,7 +193,7 @@ def test_a_write_that_does_not_wait_is_published_later(tenant: Tenant) -> None:
 def test_tenants_are_apart(tenant: Tenant, other: Tenant) -> None:
     for each in (tenant, other):
         each.append(f"of {each.id}")
-        each.store.steps.save(each.write, [step_draft("s", content=each.id)])
+        filled(each).store.steps.save(each.write, [step_draft("s", content=each.id)])
         each.store.working_memories.set(each.write, UserMemory("sarah"), each.id.encode())
     before = everything(other)
 

@@ -6,13 +6,14 @@ import struct
 
 import pytest
 from msgspec.structs import replace
-from tests.store.asking import NEW, Tenant, draft, step_draft
+from tests.store.asking import NEW, Tenant, draft, listed, step_draft
 
 from remora.v1.transfer_service_pb2 import Record
 from remora_server.domain.conversations import ConversationDraft
 from remora_server.domain.errors import ConversationNotFound, InvalidField, RecordConflict
-from remora_server.domain.messages import MessageEmbedding
+from remora_server.domain.messages import MessageEmbedding, MessageQuery, View
 from remora_server.domain.transfers import ExportQuery, Import
+from remora_server.domain.windows import Cover, Summary
 from remora_server.domain.working_memory import ConversationMemory, UserMemory
 from remora_server.rpc.handlers.transfers import import_of
 
@@ -118,6 +119,28 @@ def test_an_import_makes_the_same_again(filled: Tenant, other: Tenant) -> None:
     assert other.exported() == records
     assert imported(other, records) == 0, "what is there is not written again"
     assert other.texts("c", "sarah") == ["replaced", "4"]
+
+
+def test_a_summary_is_imported_with_the_window_behind_it(tenant: Tenant, other: Tenant) -> None:
+    tenant.append("1", "2", "3")
+    conversation, _ = tenant.store.conversations.get(tenant.read, "c", "")
+    _, _, revision = tenant.store.windows.current(tenant.read, "c", "")
+    said = Summary("short", 2, "extractive", 1)
+    tenant.store.windows.summarize(tenant.write, "c", conversation.uid, Cover(0, 2, revision), said)
+    records = tenant.exported()
+
+    assert imported(other, records) == len(records) == 5
+
+    assert other.exported() == records
+    assert imported(other, records) == 0
+    window, summary, _ = other.store.windows.current(other.read, "c", "")
+    assert summary is not None
+    assert (summary.text, summary.covers_through, window.first_sequence) == ("short", 2, 3)
+    assert listed(other.store, other.read, MessageQuery("c", view=View.WINDOW))[0].text == "3"
+    changed = _changed(records, 4)
+    changed.conversation_summary.text = "another"
+    with pytest.raises(RecordConflict):
+        other.store.imports.store(other.write, given([changed]))
 
 
 def test_an_import_goes_on_where_one_ended(filled: Tenant, other: Tenant) -> None:

@@ -206,7 +206,7 @@ class CheckpointStore(Protocol):
 
 
 class ThreadStore(Protocol):
-    """Keeps threads: see `domain.store`. The outcomes count checkpoints, as `deleted_records`."""
+    """Keeps threads: see `domain.store`. Deletions count checkpoints in `deleted_records`, and say if anything went."""
 
     def list(self, read: Read, query: ThreadQuery) -> tuple[Sequence[ThreadSummary], int]:
         """Threads, and the revision that they show."""
