@@ -61,10 +61,10 @@ class Sidecar:
             return [str(REMORA)]
         return [sys.executable, "-m", "tests.faults.changed_server", ",".join(self.changes)]
 
-    def wait(self) -> int:
-        """Wait for its end, and return the exit code: less than 0 where a signal ended it."""
+    def wait(self, seconds: float = PATIENCE) -> int:
+        """Wait for its end, and return the exit code: less than 0 where a signal ended it. Raises TimeoutExpired."""
         assert self._process is not None
-        return self._process.wait(PATIENCE)
+        return self._process.wait(seconds)
 
     def _wait_until_it_answers(self) -> None:
         deadline = time.monotonic() + PATIENCE

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import re
 import socket
 import threading
 from collections.abc import Iterator
 from pathlib import Path
-from urllib.error import HTTPError
-from urllib.request import urlopen
 
 import pytest
-from prometheus_client.parser import text_string_to_metric_families
 from tests.faults.changed_server import HELD, WAITING
-from tests.faults.sidecar import Sidecar
+from tests.faults.watched import WATCHED, Watched
 from tests.patience import PATIENCE, eventually
 
 from remora import Remora
@@ -22,39 +18,9 @@ from remora_server.main import main
 SECRETS = ("a-tenant", "a-user", "a-conversation")
 
 
-class Watched(Sidecar):
-    """A server with a port for probes."""
-
-    def page(self, path: str) -> tuple[int, str]:
-        """A page's status and text."""
-        try:
-            with urlopen(f"http://{self.probes}{path}", timeout=PATIENCE) as reply:
-                return reply.status, reply.read().decode()
-        except HTTPError as error:
-            with error:
-                return error.code, error.read().decode()
-
-    @property
-    def probes(self) -> str:
-        """Where it says that it answers probes."""
-        eventually(lambda: "answering probes" in self.log.read_text("utf-8"))
-        [endpoint] = re.findall(r"answering probes.*endpoint=(\S+)", self.log.read_text("utf-8"))
-        return str(endpoint)
-
-    def metric(self, name: str, **labels: str) -> float:
-        """The value of a sample, 0 where there is none."""
-        status, page = self.page("/metrics")
-        assert status == 200, page
-        families = text_string_to_metric_families(page)
-        samples = (sample for family in families for sample in family.samples)
-        found = [each.value for each in samples if each.name == name and labels.items() <= each.labels.items()]
-        assert len(found) < 2
-        return float(sum(found))
-
-
 @pytest.fixture
 def watched(tmp_path: Path) -> Iterator[Watched]:
-    watched = Watched(tmp_path, "--model", "none", "--health-listen", "127.0.0.1:0")
+    watched = Watched(tmp_path, "--model", "none", *WATCHED)
     yield watched
     if watched.is_launched:
         watched.kill()
