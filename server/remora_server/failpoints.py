@@ -36,6 +36,7 @@ POINTS = frozenset({
     "indexer_turn",
     "overflow_turn",
     "receipts_turn",
+    "rereading_turn",
     "summary_turn",
     "summary_written",
     "health_turn",

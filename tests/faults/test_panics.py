@@ -12,9 +12,13 @@ import pytest
 from grpc_health.v1.health_pb2 import HealthCheckResponse
 from tests.engine.embedding_server import EmbeddingServer
 from tests.faults.served_store import ServedStore, refused
+from tests.faults.sidecar import Sidecar
 from tests.network.honest import reason
 from tests.patience import PATIENCE, eventually
+from tests.tokens import token_file
 
+from remora import Remora
+from remora.errors import UnauthenticatedError
 from remora.v1 import (
     conversation_service_pb2,
     conversation_service_pb2_grpc,
@@ -178,6 +182,35 @@ def test_a_thread_that_fails_is_begun_anew(tmp_path: Path, point: str, action: s
         require_works(store)
         eventually(store.applied)
         assert store.sidecar.stop() == 0
+
+
+@pytest.mark.parametrize("action", ["raise", "exit"])
+def test_a_token_that_is_replaced_is_good_no_more_though_the_thread_that_sees_it_fails(
+    tmp_path: Path, action: str
+) -> None:
+    file = token_file(tmp_path / "tokens", "old a")
+    sidecar = Sidecar(tmp_path, "--model", "none", "--token-file", str(file), token="old")
+    sidecar.failpoints = {PYTHON: f"rereading_turn={action}"}
+    sidecar.start()
+    try:
+        assert accepts(sidecar, "old")
+        token_file(tmp_path / "next", "new a").replace(file)
+
+        assert eventually(lambda: accepts(sidecar, "new"))
+        assert not accepts(sidecar, "old")
+        assert "a thread failed; it is restarted" in sidecar.log.read_text()
+        assert sidecar.stop() == 0
+    finally:
+        sidecar.kill()
+
+
+def accepts(sidecar: Sidecar, token: str) -> bool:
+    with Remora(sidecar.endpoint, token=token, timeout=PATIENCE) as memory:
+        try:
+            memory.status()
+        except UnauthenticatedError:
+            return False
+    return True
 
 
 @pytest.mark.parametrize("point", ["core_applying", "core_applied"])

@@ -82,11 +82,12 @@ def test_metrics_are_there_once_they_can_be_made(probed: Probed) -> None:
     assert probed.get("/metrics") == (200, *METRICS)
 
 
+@pytest.mark.parametrize("failure", [RuntimeError, SystemExit, BaseException])
 def test_metrics_that_cannot_be_made_are_an_error_that_says_nothing_of_the_store(
-    probed: Probed, caplog: pytest.LogCaptureFixture
+    probed: Probed, caplog: pytest.LogCaptureFixture, failure: type[BaseException]
 ) -> None:
     def fail() -> tuple[str, bytes]:
-        raise RuntimeError("a secret")
+        raise failure("a secret")
 
     probed.probes.show(fail)
     status, _, body = probed.get("/metrics")

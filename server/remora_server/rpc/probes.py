@@ -80,8 +80,8 @@ class Probes:
             return 503, TEXT, b"the server is starting\n"
         try:
             content_type, body = self._metrics()
-        except Exception:
-            # Nobody else would learn why.
+        except BaseException:
+            # Nobody else would learn why; a panic of the engine is no Exception.
             logger.exception("the metrics cannot be made")
             return 500, TEXT, b"the metrics cannot be made: the log says why\n"
         return 200, content_type, body

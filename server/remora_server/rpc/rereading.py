@@ -10,6 +10,7 @@ from typing import TypeAlias
 
 from msgspec import Struct
 
+from remora_server import failpoints
 from remora_server.rpc.private_files import CredentialFileError
 from remora_server.supervision import LongLived
 
@@ -38,8 +39,7 @@ class Rereading:
 
     def __init__(self, sources: Sequence[Source], changed: Callable[[], None]) -> None:
         """`changed` is called when something was read again."""
-        self._watched = [_Watched(source) for source in sources]
-        self._changed = changed
+        self._watched = [_Watched(source, changed) for source in sources]
         self._ended = threading.Event()
         self._thread = LongLived("rereading", self._look)
 
@@ -61,26 +61,29 @@ class Rereading:
 
     def _look(self) -> None:
         while not self._ended.wait(LOOK_SECONDS):
-            used = [watched.look() for watched in self._watched]
-            if any(used):
-                self._changed()
+            for watched in self._watched:
+                watched.look()
 
 
 class _Watched:
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: Source, changed: Callable[[], None]) -> None:
         self._source = source
+        self._changed = changed
         self._read = self._seen = source.state
 
-    def look(self) -> bool:
-        """Read again what has changed; whether it could be used."""
+    def look(self) -> None:
+        """Read again what has changed. Whatever fails in it is done anew by the next look."""
         state = state_of(self._source.files)
         is_settled, self._seen = state == self._seen, state
         if not is_settled or state == self._read:
-            return False
+            return
+        failpoints.hit("rereading_turn")
+        if self._reread():
+            self._changed()
         self._read = state
-        return self._reread()
 
     def _reread(self) -> bool:
+        """Whether it could be used."""
         names = [str(file) for file in self._source.files]
         try:
             self._source.reread()
