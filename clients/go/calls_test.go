@@ -143,12 +143,14 @@ func TestTheContextCancelsACall(t *testing.T) {
 
 func TestWithoutAServerTheErrorSaysHowToGetOne(t *testing.T) {
 	for _, endpoint := range []string{overUnix(t), overTCP(t)} {
-		client := connect(t, remora.WithEndpoint(endpoint), remora.WithTimeout(50*time.Millisecond))
-		_, err := client.Conversations.AppendMessages(ctx, &remorav1.AppendMessagesRequest{ConversationId: "c"})
-		var said *remora.Error
-		if !errors.As(err, &said) || !errors.Is(err, remora.ConnectionFailed) || said.Metadata["endpoint"] != endpoint ||
+		said := failureInTime(t, func(timeout time.Duration) error {
+			client := connect(t, remora.WithEndpoint(endpoint), remora.WithTimeout(timeout))
+			_, err := client.Conversations.AppendMessages(ctx, &remorav1.AppendMessagesRequest{ConversationId: "c"})
+			return err
+		})
+		if said == nil || !errors.Is(said, remora.ConnectionFailed) || said.Metadata["endpoint"] != endpoint ||
 			!strings.Contains(said.Message, "`remora serve` starts one") || !strings.HasSuffix(said.Message, "; nothing was sent") {
-			t.Fatal(err)
+			t.Fatal(said)
 		}
 	}
 }

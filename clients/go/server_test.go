@@ -4,6 +4,7 @@ package remora_test
 
 import (
 	"context"
+	"errors"
 	"net"
 	"os"
 	"os/exec"
@@ -11,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"google.golang.org/grpc/codes"
 	"remora.dev/remora"
 	remorav1 "remora.dev/remora/v1"
 )
@@ -59,6 +61,18 @@ func startServerWith(t *testing.T, endpoint string, arguments []string, options 
 func askStatus(client *remora.Client) error {
 	_, err := client.Admin.GetStatus(context.Background(), &remorav1.GetStatusRequest{})
 	return err
+}
+
+// failureInTime is how a call fails that is given more and more time: a busy machine may need it to learn why. It is nil
+// where the call does not fail.
+func failureInTime(t *testing.T, call func(timeout time.Duration) error) *remora.Error {
+	t.Helper()
+	for timeout := 200 * time.Millisecond; ; timeout *= 4 {
+		var failure *remora.Error
+		if !errors.As(call(timeout), &failure) || failure.Code != codes.DeadlineExceeded || timeout > patience {
+			return failure
+		}
+	}
 }
 
 // connect makes a client with patience that ends with the test.

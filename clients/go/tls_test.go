@@ -39,16 +39,12 @@ func TestAClientSpeaksTLSAndShowsItsCertificate(t *testing.T) {
 	}
 }
 
-// refusalOf is what a client gets, which asks with more and more time: a busy machine may need it for the handshake.
+// refusalOf is what a client gets.
 func refusalOf(t *testing.T, endpoint string, config *tls.Config) *remora.Error {
 	t.Helper()
-	for timeout := 200 * time.Millisecond; ; timeout *= 4 {
-		err := askStatus(connect(t, remora.WithEndpoint(endpoint), remora.WithTLS(config), remora.WithTimeout(timeout)))
-		var failure *remora.Error
-		if !errors.As(err, &failure) || failure.Code != codes.DeadlineExceeded || timeout > patience {
-			return failure
-		}
-	}
+	return failureInTime(t, func(timeout time.Duration) error {
+		return askStatus(connect(t, remora.WithEndpoint(endpoint), remora.WithTLS(config), remora.WithTimeout(timeout)))
+	})
 }
 
 func TestAUnixSocketHasNoTLS(t *testing.T) {

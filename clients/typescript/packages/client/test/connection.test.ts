@@ -191,13 +191,17 @@ describe("a connection", () => {
   });
 
   test("that broke says of a write that it may have taken effect, whatever follows", async () => {
-    server.answer("ClearMessages", () => {
-      server.stop();
+    const failure = await failureInTime(async (timeoutMs) => {
+      const breaking = await ScriptedServer.start();
+      breaking.answer("ClearMessages", () => {
+        breaking.stop();
+      });
+      const client = new Remora({ endpoint: breaking.endpoint, timeoutMs });
+      const found = await failureOf(client.conversations.clearMessages({ conversationId: "c", requestId: "r1" }));
+      client.close();
+      breaking.stop();
+      return found;
     });
-
-    const failure = await failureOf(
-      remora.conversations.clearMessages({ conversationId: "c", requestId: "r1" }, { timeoutMs: 1_000 }),
-    );
 
     assert.ok(failure instanceof ConnectionFailedError);
     assert.match(failure.message, /; it may have taken effect: the same call with requestId "r1" takes effect once$/);
