@@ -116,7 +116,7 @@ faults: $(READY) ## Test faults for half an hour: at every point, isolation of t
 		"$(BIN)/python -m tests.faults.kills $(if $(KILLS),--kills $(KILLS)) $(if $(SEED),--seed $(SEED))"
 
 .PHONY: bench
-bench: $(READY) .cache/bench/.installed $(foreach suite,$(filter voltagent langgraph,$W),$(SUITES)/$(suite)/.installed) ## Run all benchmarks, briefly, or one: W=append, window, client, overload, search, backlog, recall, queries, scale, records, vectors, voltagent, langgraph, short_term, context or facts; OUT=file.json
+bench: $(READY) .cache/bench/.installed $(foreach suite,$(filter voltagent langgraph,$W),$(SUITES)/$(suite)/.installed) ## Run all benchmarks, briefly, or one: W=append, window, client, overload, search, backlog, recall, queries, scale, records, vectors, voltagent, langgraph, short_term, context, facts or pod; OUT=file.json
 	$(if $(filter voltagent,$W),tools/prepare_typescript.sh voltagent voltagent)
 	$(CARGO) build --release --quiet --package remora-load
 	@# Compiled, as installed packages are, whatever PYTHONDONTWRITEBYTECODE says here.
@@ -202,8 +202,7 @@ check-tests: $(READY) $(BUF) $(TYPESCRIPT)
 
 .PHONY: check-deploy
 check-deploy:
-	@if command -v helm >/dev/null; then tools/write_kubernetes.sh --check; \
-	else echo "check-deploy is skipped: helm is not installed. The tests read the manifests without it."; fi
+	@tools/check_deploy.sh
 
 .PHONY: check-wheels
 check-wheels: $(PYTHON_READY)

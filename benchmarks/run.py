@@ -24,6 +24,7 @@ from benchmarks.workloads import (
     facts,
     langgraph,
     overload,
+    pod,
     queries,
     recall,
     records,
@@ -57,10 +58,13 @@ WORKLOADS: dict[str, Callable[[Bench], dict[str, Figure]]] = {
     "short_term": short_term.run,
     "context": context.run,
     "facts": facts.run,
+    "pod": pod.run,
 }
 BRIEF = ("append", "window")
 MESSAGES = 100_000
 SECONDS, ROUNDS, BUDGET = 1.5, 5, 180.0
+LENGTHS = {"pod": 300.0}
+"""Seconds of workloads that load a server for a while, in one slice."""
 SHORT_SECONDS, SHORT_ROUNDS, SHORT_BUDGET = 0.3, 2, 20.0
 
 
@@ -88,7 +92,7 @@ def _run(name: str, options: argparse.Namespace, console: Console, *, short: boo
             directory=Path(directory),
             load=Load(options.load, Path(directory)),
             probe=probe,
-            seconds=options.seconds or (SHORT_SECONDS if short else SECONDS),
+            seconds=options.seconds or (SHORT_SECONDS if short else LENGTHS.get(name, SECONDS)),
             rounds=SHORT_ROUNDS if short else ROUNDS,
             budget=SHORT_BUDGET if short else BUDGET,
             short=short,
