@@ -314,6 +314,12 @@ async def unreachable(server: Server, **options: Any) -> RemoraEditor:  # noqa: 
     return RemoraEditor(AsyncRemora(server.endpoint, timeout=0.2), **options)
 
 
+async def test_more_than_one_request_takes_is_added_in_several(client: AsyncRemora) -> None:
+    await RemoraEditor(client).add_items([remembered("x" * 60_000) for _ in range(80)])
+
+    assert len(await client.user("sarah").memory_items.list_items(limit=None)) == 80
+
+
 async def test_a_failure_is_an_error(own_server: Server) -> None:
     editor = await unreachable(own_server)
 

@@ -3,12 +3,13 @@
 import asyncio
 import logging
 from collections import defaultdict
-from collections.abc import Collection, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Collection, Coroutine, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from nat.memory.interfaces import MemoryEditor
 from nat.memory.models import MemoryItem
 
+from remora import memory_items as remora
 from remora._async.client import AsyncRemora
 from remora._async.memory_items import AsyncMemoryItems
 from remora.errors import RemoraError
@@ -21,6 +22,8 @@ LONGEST_QUERY = 32_768
 """Bytes of a query that the server takes."""
 MOST_HITS = 1_000
 MOST_ADDED = 1_000
+ADDED_BYTES = 3 << 20
+"""Items, and their bytes, that one call adds."""
 MOST_WAITING = 1_000
 """How many additions wait in the background: the next one waits with them."""
 
@@ -74,7 +77,7 @@ class RemoraEditor(MemoryEditor):
         """Adds items: of the user `user_id`, or else each of its own. An item is found by the next search.
 
         The two arguments may come in either order: the list is that of the items. `ttl` is how many seconds they live.
-        The items of one user are added all or none.
+        The items of one user are added all or none, up to 1,000 of them or 3 MiB; of more, so many at a time.
         """
         _say_ignored("add_items", ignored)
         given, owner = _in_order(items, user_id)
@@ -85,8 +88,8 @@ class RemoraEditor(MemoryEditor):
         for user, own in by_user.items():
             made = [to_remora(item, known, ttl or self._ttl) for item in own]
             memory = self._client.user(user).memory_items
-            for first in range(0, len(made), MOST_ADDED):
-                await self._added(user, memory.add(made[first : first + MOST_ADDED]))
+            for some in _in_calls(made):
+                await self._added(user, memory.add(some))
 
     async def _added(self, user: str, adding: Coroutine[Any, Any, object]) -> None:
         if not self._write_behind:
@@ -217,6 +220,21 @@ def _in_order(
     if isinstance(items, str) or items is None or not (user is None or isinstance(user, str)):
         raise TypeError("add_items takes a list of items and a user_id")
     return items, user
+
+
+def _in_calls(items: Sequence[remora.MemoryItem]) -> Iterator[list[remora.MemoryItem]]:
+    """As many at a time as one call takes."""
+    held: list[remora.MemoryItem] = []
+    size = 0
+    for item in items:
+        taken = item.to_proto().ByteSize()
+        if held and (len(held) == MOST_ADDED or size + taken > ADDED_BYTES):
+            yield held
+            held, size = [], 0
+        held.append(item)
+        size += taken
+    if held:
+        yield held
 
 
 def _query_and_user(arguments: Sequence[str], query: str | None, user_id: str | None) -> tuple[str, str | None]:
