@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from remora_server.domain.context_messages import ContextMessage
 from remora_server.domain.costs import ToolCall
 from remora_server.domain.short_term import DeleteOldest, Flush, Overflow, ShortTermPolicy, Trim
-from remora_server.domain.windows import first_to_stay
+from remora_server.domain.windows import first_to_stay, missing_to_summarize, oldest_to_summarize
 
 
 def message(sequence: int, *, calls: tuple[str, ...] = (), answers: tuple[str, ...] = ()) -> ContextMessage:
@@ -64,6 +64,17 @@ def test_a_call_of_tools_and_its_results_leave_together() -> None:
     firsts = {first_to_stay(ShortTermPolicy(5, Trim(keep)), turn, [1] * 6) for keep in range(1, 6)}
 
     assert firsts == {2, 6}
+
+
+@pytest.mark.parametrize(("keep", "missing"), [(1, 1), (2, 2), (10, 10)])
+def test_a_call_that_is_too_long_is_summarised_once_enough_follows_it(keep: int, missing: int) -> None:
+    unit = [message(1, calls=("a", "b")), message(2, answers=("a",)), message(3, answers=("b",))]
+    more = [message(4 + number) for number in range(missing)]
+
+    assert missing_to_summarize(unit, keep) == missing
+    assert oldest_to_summarize([*unit, *more[:-1]], [9] * (2 + missing), keep, 5) == (0, False)
+    assert oldest_to_summarize([*unit, *more], [9] * (3 + missing), keep, 5) == (3, False)
+    assert missing_to_summarize([message(1)], keep) == missing
 
 
 def test_a_long_window_is_cut_in_one_pass() -> None:

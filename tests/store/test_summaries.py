@@ -502,6 +502,16 @@ def test_a_change_while_the_model_writes_has_it_write_again(
     assert len(server.asked) >= 2
 
 
+def test_newest_messages_that_are_too_long_are_summarised_once_others_follow(tenant: Tenant, start: Start) -> None:
+    start()
+    say(tenant, "long " * 500, create=summarized(64, keep_messages=2))
+    say(tenant, "one")
+    say(tenant, "two")
+
+    eventually(lambda: window(tenant), until=["one", "two"].__eq__)
+    assert summary_of(tenant).covers_through == 1
+
+
 def test_where_a_client_writes_the_summaries_the_server_writes_none(
     tenant: Tenant, start: Start, server: ChatServer, model: ChatModel, summarizing: Summarizing
 ) -> None:

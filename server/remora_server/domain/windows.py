@@ -149,6 +149,12 @@ def oldest_to_summarize(
     return within[-1], within[-1] < cuts[-1]
 
 
+def missing_to_summarize(messages: Sequence[ContextMessage], keep: int) -> int:
+    """How many more messages there must be, at least, before the oldest may be summarised so that `keep` stay."""
+    first = next(iter(_cuts(messages)), len(messages))
+    return max(1, first + keep - len(messages))
+
+
 def may_begin_behind(messages: Sequence[ContextMessage], sequence: int) -> bool:
     """Whether a window of these messages may begin right behind a sequence."""
     return sum(message.sequence <= sequence for message in messages) in _cuts(messages)

@@ -17,7 +17,15 @@ from remora_server.domain.short_term import ShortTermPolicy, Summarize, gives_fa
 from remora_server.domain.status import OverflowStatus
 from remora_server.domain.summarizing import Summarizing, SummaryRequest, WindowReader, WindowView
 from remora_server.domain.tokens import O200K_BASE, TokenCounter
-from remora_server.domain.windows import Growth, Window, WindowMoved, WindowStore, first_to_stay, newest_system
+from remora_server.domain.windows import (
+    Growth,
+    Window,
+    WindowMoved,
+    WindowStore,
+    first_to_stay,
+    missing_to_summarize,
+    newest_system,
+)
 from remora_server.engine.authors import Author
 from remora_server.engine.summaries import Summaries
 from remora_server.engine.turns import Key, Turns
@@ -26,8 +34,8 @@ from remora_server.supervision import LongLived
 
 MOST_WATCHED = 100_000
 """Conversations whose tokens are known. The least recently written is counted again when it is written next."""
-NOTHING_TO_SUMMARIZE = 8
-"""A window whose newest messages alone have too many tokens is looked at again when it has grown by this fraction."""
+NEVER = 1 << 62
+"""So many tokens or messages no window grows by."""
 
 logger = logging.getLogger(__name__)
 
@@ -42,12 +50,18 @@ class FactKeeper(Protocol):
 
 
 class Watched(Struct):
-    """By how many tokens a window may still grow."""
+    """By how many tokens a window may still grow, and by fewer than how many messages."""
 
     policy: ShortTermPolicy
     room: int
+    messages: int = NEVER
     revision: int = 0
     """What was counted may not be readable before this revision is."""
+
+    @property
+    def is_due(self) -> bool:
+        """Whether the window must be looked at."""
+        return self.room < 0 or self.messages <= 0
 
 
 class Grown(Struct):
@@ -134,9 +148,13 @@ class Overflow:
             known = self._watched.get(key)
             if known is None:
                 return False
-            known.room -= self._tokens_of(known.policy, growth)
+            self._count(known, growth)
             known.revision = max(revision, known.revision)
-            return known.room >= 0
+            return not known.is_due
+
+    def _count(self, known: Watched, growth: Growth) -> None:
+        known.room -= self._tokens_of(known.policy, growth)
+        known.messages -= len(growth.texts)
 
     def _tokens_of(self, policy: ShortTermPolicy, growth: Growth) -> int:
         if policy.encoding == O200K_BASE:
@@ -189,7 +207,7 @@ class Overflow:
             if self._stop_looking(key, None):
                 self._turn(key, grown.revision)
             raise
-        if self._stop_looking(key, watched) and watched is not None and watched.room < 0:
+        if self._stop_looking(key, watched) and watched is not None and watched.is_due:
             self._turn(key, grown.revision)
 
     def _looked(self, key: Key, revision: int) -> Watched | None:
@@ -211,7 +229,7 @@ class Overflow:
             count for message, count in zip(view.messages, view.counts, strict=True) if message.sequence >= first
         )
         room = policy.trigger - left - view.summary_tokens
-        return Watched(policy, room if room >= 0 else self._room_beyond(key, view, policy))
+        return Watched(policy, room) if room >= 0 else self._beyond(key, view, policy)
 
     def _leave(self, key: Key, view: WindowView, policy: ShortTermPolicy, window: Window) -> int:
         """Move a window, and keep the facts in what leaves it first where the policy wants that; the revision."""
@@ -231,23 +249,25 @@ class Overflow:
             window = Window(first, newest_system(view.listed, first))
             self._turn(key, self._leave(key, view, policy, window))
 
-    def _room_beyond(self, key: Key, view: WindowView, policy: ShortTermPolicy) -> int:
-        """By how much a window that already has too many tokens may grow before it is looked at again."""
+    def _beyond(self, key: Key, view: WindowView, policy: ShortTermPolicy) -> Watched:
+        """When a window that already has too many tokens is looked at again."""
         overflow = policy.overflow
         if not isinstance(overflow, Summarize):
-            return -1
-        request = SummaryRequest(key[1])
-        if overflow.by_client or self._summarizing.of(view, request) is None:
-            return policy.trigger // NOTHING_TO_SUMMARIZE
+            return Watched(policy, -1)
+        if overflow.by_client:
+            return Watched(policy, NEVER)
+        if self._summarizing.of(view, SummaryRequest(key[1])) is None:
+            return Watched(policy, NEVER, missing_to_summarize(view.messages, overflow.keep_messages))
         self._summaries.wait(key, view.revision)
-        return policy.trigger
+        return Watched(policy, policy.trigger)
 
     def _stop_looking(self, key: Key, watched: Watched | None) -> bool:
         """Count what is appended from now on, and what came since the look began. Returns whether anything did."""
         with self._lock:
             grown = self._looked_at.pop(key)
             if watched is not None:
-                watched.room -= sum(self._tokens_of(watched.policy, growth) for growth in grown.growths)
+                for growth in grown.growths:
+                    self._count(watched, growth)
                 watched.revision = grown.revision
                 self._watched[key] = watched
                 if len(self._watched) > MOST_WATCHED:
