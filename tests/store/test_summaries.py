@@ -512,6 +512,16 @@ def test_newest_messages_that_are_too_long_are_summarised_once_others_follow(ten
     assert summary_of(tenant).covers_through == 1
 
 
+def test_the_summary_of_messages_without_text_says_so(tenant: Tenant, start: Start) -> None:
+    start()
+    silent = [draft("a", ""), draft("b", "  \n", "assistant")]
+    tenant.store.messages.append(tenant.write, "c", "", silent, summarized(20, keep_messages=1))
+    say(tenant, "long " * 20)
+
+    assert summary_of(tenant).text == "There were messages without text."
+    assert window(tenant) == ["long"]
+
+
 def test_where_a_client_writes_the_summaries_the_server_writes_none(
     tenant: Tenant, start: Start, server: ChatServer, model: ChatModel, summarizing: Summarizing
 ) -> None:

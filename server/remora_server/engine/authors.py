@@ -12,6 +12,9 @@ from remora_server.domain.search import TextVector
 from remora_server.domain.summarizing import SummaryPlan
 from remora_server.domain.tokens import APPROXIMATE, APPROXIMATE_CHARACTERS, TokenCounter, TokenEncoding
 
+WITHOUT_TEXT = "There were messages without text."
+"""The extracted summary of messages that say nothing in words, such as images."""
+
 
 class BackgroundModel(Protocol):
     """Makes vectors at low priority: see `engine.encoder.BackgroundEmbedder`."""
@@ -49,7 +52,7 @@ class Author:
             return self._tokens.count(plan.encoding, texts)
 
         found = extract(earlier, plan.messages, plan.max_summary_tokens, count, self._vectors)
-        return self._within(found, plan.max_summary_tokens, plan.encoding)
+        return self._within(found, plan.max_summary_tokens, plan.encoding) or WITHOUT_TEXT
 
     def _vectors(self, texts: Sequence[str]) -> Vectors | None:
         if self._encoder is None:
