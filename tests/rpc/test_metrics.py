@@ -28,9 +28,11 @@ STORE = StoreStatus(
     conversations=3,
     messages=9,
     embeddings={"m": EmbeddingStatus(pending=7, refused=2)},
-    journal=JournalStatus(bytes=100, segments=1, records=20, batches=5, sync_micros=1_500),
+    journal=JournalStatus(bytes=100, segments=1, records=20, batches=5, sync_micros=1_500, waiting=3),
     engine=EngineStatus("avx2", 1, 10, 2, 20, 3, 30, 4, 40),
     checkpoints=Done(2, 0.5),
+    searches=Done(9, 2.25),
+    recall_hits=5,
     recall_loads=Done(6, 1.25),
 )
 APPEND = "/remora.v1.ConversationService/AppendMessages"
@@ -79,6 +81,11 @@ def test_the_store_is_measured_in_base_units() -> None:
 
     assert value(found, "remora_applied_revision", "remora_applied_revision") == 10
     assert value(found, "remora_journal_sync_seconds", "remora_journal_sync_seconds") == 0.0015
+    assert value(found, "remora_applied_lag", "remora_applied_lag") == 2
+    assert value(found, "remora_journal_waiting_records", "remora_journal_waiting_records") == 3
+    assert value(found, "remora_recall_seconds", "remora_recall_seconds_count") == 9
+    assert value(found, "remora_recall_seconds", "remora_recall_seconds_sum") == 2.25
+    assert value(found, "remora_recall_hits", "remora_recall_hits_total") == 5
     assert value(found, "remora_recall_loads", "remora_recall_loads_total") == 6
     assert value(found, "remora_database_checkpoint_seconds", "remora_database_checkpoint_seconds_total") == 0.5
     assert value(found, "remora_embedding_pending", "remora_embedding_pending", model="m") == 7

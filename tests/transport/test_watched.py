@@ -32,11 +32,15 @@ def test_what_is_called_is_counted_and_nobody_is_named(watched: Watched) -> None
     with Remora(watched.endpoint, tenant=tenant) as memory:
         memory.conversation(conversation, user_id=user).append({"role": "user", "content": "where is the key?"})
         assert memory.search("key", user_id=user)
+        assert memory.search("key", user_id=user)
 
     assert watched.metric("grpc_server_handled_total", grpc_method="AppendMessages", grpc_code="OK") == 1
-    assert watched.metric("grpc_server_handling_seconds_count", grpc_method="SearchMessages") == 1
+    assert watched.metric("grpc_server_handling_seconds_count", grpc_method="SearchMessages") == 2
     assert watched.metric("remora_messages") == 1
     assert watched.metric("remora_recall_loads_total") >= 1
+    assert watched.metric("remora_recall_seconds_count") == 2
+    assert watched.metric("remora_recall_hits_total") >= 1
+    assert watched.metric("remora_journal_waiting_records") == 0
     assert watched.metric("remora_journal_records_total") >= 1
     assert watched.metric("process_resident_memory_bytes") > 0
     assert not [secret for secret in SECRETS if secret in watched.page("/metrics")[1]]

@@ -16,13 +16,16 @@ class Done(Struct, frozen=True):
 
 
 class JournalStatus(Struct, frozen=True):
-    """The journal: sizes in bytes, what this process wrote, the mean fdatasync in microseconds."""
+    """The journal: sizes in bytes, what this process wrote, the mean fdatasync in microseconds, and how many records
+    wait to be written.
+    """
 
     bytes: int
     segments: int
     records: int
     batches: int
     sync_micros: int
+    waiting: int = 0
 
 
 class EngineStatus(Struct, frozen=True):
@@ -52,7 +55,8 @@ class EmbeddingStatus(Struct, frozen=True):
 class StoreStatus(Struct, frozen=True):
     """The store. `failure` is empty while it takes writes; `embeddings` are by the names of the models in use.
 
-    `checkpoints` are DuckDB's; `recall_loads` brought messages that a search needed, or waited for, into memory.
+    `checkpoints` are DuckDB's; `searches` are those of messages, loads included; `recall_hits` of them found all that
+    they needed in memory; `recall_loads` brought messages that a search needed, or waited for, there.
     """
 
     store_id: str
@@ -68,6 +72,8 @@ class StoreStatus(Struct, frozen=True):
     journal: JournalStatus
     engine: EngineStatus
     checkpoints: Done = Done()
+    searches: Done = Done()
+    recall_hits: int = 0
     recall_loads: Done = Done()
 
 

@@ -11,7 +11,7 @@ from google.protobuf.descriptor import MethodDescriptor, ServiceDescriptor
 from grpc import StatusCode
 from msgspec import Struct
 from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, ProcessCollector, generate_latest
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, SummaryMetricFamily
 from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
@@ -133,6 +133,11 @@ def _of_store(store: StoreStatus) -> Iterable[Metric]:
     yield GaugeMetricFamily("remora_writable", "1 while the store takes writes, else 0.", not store.failure)
     yield GaugeMetricFamily("remora_revision", "The newest revision that was acknowledged.", store.revision)
     yield GaugeMetricFamily("remora_applied_revision", "The newest revision that DuckDB holds.", store.applied_revision)
+    yield GaugeMetricFamily(
+        "remora_applied_lag",
+        "Revisions that DuckDB does not hold yet.",
+        max(0, store.revision - store.applied_revision),
+    )
     yield GaugeMetricFamily("remora_database_bytes", "The size of DuckDB's files.", store.database_bytes)
     yield CounterMetricFamily(
         "remora_database_checkpoints", "DuckDB's checkpoints; reads of DuckDB wait meanwhile.", store.checkpoints.count
@@ -142,9 +147,18 @@ def _of_store(store: StoreStatus) -> Iterable[Metric]:
     )
     yield GaugeMetricFamily("remora_conversations", "Conversations in the store.", store.conversations)
     yield GaugeMetricFamily("remora_messages", "Messages in the store.", store.messages)
+    yield SummaryMetricFamily(
+        "remora_recall_seconds",
+        "How long searches of messages took, those of contexts included, from the load of what they need on.",
+        count_value=store.searches.count,
+        sum_value=store.searches.seconds,
+    )
+    yield CounterMetricFamily(
+        "remora_recall_hits", "Searches of messages that found all that they needed in memory.", store.recall_hits
+    )
     yield CounterMetricFamily(
         "remora_recall_loads",
-        "Loads of messages for searches that did not find them in memory; a search without one is a cache hit.",
+        "Loads of messages for searches that did not find them in memory.",
         store.recall_loads.count,
     )
     yield CounterMetricFamily("remora_recall_load_seconds", "How long all of these took.", store.recall_loads.seconds)
@@ -159,6 +173,9 @@ def _of_store(store: StoreStatus) -> Iterable[Metric]:
 def _of_journal(journal: JournalStatus) -> Iterable[Metric]:
     yield GaugeMetricFamily("remora_journal_bytes", "The size of the journal.", journal.bytes)
     yield GaugeMetricFamily("remora_journal_segments", "The journal's files.", journal.segments)
+    yield GaugeMetricFamily(
+        "remora_journal_waiting_records", "Records that wait to be written to the journal.", journal.waiting
+    )
     yield CounterMetricFamily("remora_journal_records", "Records that were written to the journal.", journal.records)
     yield CounterMetricFamily(
         "remora_journal_batches", "Batches that they were written in, each with one fdatasync.", journal.batches

@@ -387,6 +387,7 @@ class LocalStore:
                 records=journal.records,
                 batches=journal.batches,
                 sync_micros=journal.sync_micros,
+                waiting=max(0, self.core.accepted() - self.core.published()),
             ),
             engine=EngineStatus(
                 kernels=engine.kernels,
@@ -400,6 +401,8 @@ class LocalStore:
                 vector_bytes=engine.vector_bytes,
             ),
             checkpoints=self.database.checkpoints.done(),
+            searches=self.index.searches(),
+            recall_hits=self.index.hits(),
             recall_loads=self.index.loads(),
         )
 

@@ -35,6 +35,7 @@ from remora_server.storage.embedding.scopes import ResolvedScope
 from remora_server.storage.nouns.conversations import Conversations
 from remora_server.storage.recall.loading import Bounds, RecallLoader
 from remora_server.storage.schema.expressions import expression
+from remora_server.tally import Tally
 
 RELOADS = 2
 """How often a scope is loaded again whose parts leave memory before they are searched; then what is there counts."""
@@ -67,18 +68,29 @@ class RecallIndex:
         self._queues = queues
         self._waiters = threading.Semaphore(waiters)
         self._loader = RecallLoader(core, database, commits, queues.models, bounds)
+        self._searches, self._hits = Tally(), Tally()
 
     def loads(self) -> Done:
         """How often what a search needed was not in memory, and how long bringing it there took."""
         return self._loader.loads.done()
+
+    def searches(self) -> Done:
+        """How many scopes were opened, and how long they took to be loaded and searched."""
+        return self._searches.done()
+
+    def hits(self) -> int:
+        """How many of these were in memory as a whole."""
+        return self._hits.done().count
 
     @contextmanager
     def open(self, read: Read, scope: Scope) -> Iterator[LoadedScope]:
         """See `domain.search.MessageIndex`. Raises RevisionUnknown, DeadlineExceeded, SearchTooLarge, too."""
         self._commits.begin(read)
         resolved = self._resolved(read, scope)
-        with self._loader.loading(read, resolved) as load:
+        with self._searches.measured(), self._loader.loading(read, resolved) as load:
             load.load()
+            if not load.has_loaded:
+                self._hits.add()
             yield LoadedScope(
                 self._core, self._queues, self._waiters, scope=resolved, deadline=read.deadline, load=load.load
             )

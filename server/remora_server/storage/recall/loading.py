@@ -63,13 +63,17 @@ class RecallLoader:
         with ExitStack() as held:
             yield ScopeLoad(self, read, scope, held)
 
-    def load_part(self, read: Read, user_id: str, part: StoredPart) -> None:
-        """Have one user's part of a conversation in memory. Raises DeadlineExceeded, SearchTooLarge."""
+    def load_part(self, read: Read, user_id: str, part: StoredPart) -> bool:
+        """Have one user's part of a conversation in memory. Returns whether it was not. Raises DeadlineExceeded,
+        SearchTooLarge.
+        """
         tenant_id, uid = read.tenant_id, part.uid
-        if not self._recall.has_part(tenant_id, user_id, uid):
+        absent = not self._recall.has_part(tenant_id, user_id, uid)
+        if absent:
             with self.loads.measured(), self._loads.of(read, (user_id, uid)):
                 self._load_part(read, user_id, part)
         self._require_room(self._recall.bytes_of(tenant_id, user_id=user_id, uid=uid))
+        return absent
 
     def _load_part(self, read: Read, user_id: str, part: StoredPart) -> None:
         tenant_id, uid = read.tenant_id, part.uid
@@ -205,7 +209,8 @@ class ScopeLoad:
         self._read = read
         self._scope = scope
         self._held = held
-        self._has_loaded = False
+        self.has_loaded = False
+        """Whether something was not in memory."""
         self._has_turn = False
 
     def load(self) -> None:
@@ -216,7 +221,8 @@ class ScopeLoad:
         elif scope.uid is None:
             self._hold(scope.user_id, taken=0)
         else:
-            self._loader.load_part(self._read, scope.user_id, StoredPart(scope.uid, scope.conversation_id))
+            part = StoredPart(scope.uid, scope.conversation_id)
+            self.has_loaded |= self._loader.load_part(self._read, scope.user_id, part)
 
     def _load_tenant(self) -> None:
         taken = 0
@@ -231,10 +237,10 @@ class ScopeLoad:
         what all of them take.
         """
         while not self._loader.hold_user(self._read, user_id):
-            if self._has_loaded:
+            if self.has_loaded:
                 require_time(self._read.deadline)
             self._loader.load_user(self._read, user_id, taken)
-            self._has_loaded = True
+            self.has_loaded = True
         self._held.callback(self._loader.release_user, self._read, user_id)
         return self._loader.bytes_with(self._read, user_id, taken)
 
