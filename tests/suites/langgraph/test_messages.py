@@ -6,7 +6,14 @@ import random
 from collections.abc import Iterator
 
 import pytest
-from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, RemoveMessage
+from langchain_core.messages import (
+    AIMessage,
+    AIMessageChunk,
+    BaseMessage,
+    HumanMessage,
+    HumanMessageChunk,
+    RemoveMessage,
+)
 from langgraph.graph.message import REMOVE_ALL_MESSAGES, add_messages
 from tests.suites.conftest import Server
 
@@ -92,5 +99,13 @@ def test_one_message_and_other_forms_are_updates_too(conversation: Conversation)
     conversation.edit(edits_of(HumanMessage("one", id="m1")))
     conversation.edit(edits_of([("user", "two"), {"role": "assistant", "content": "three"}]))
     conversation.edit(edits_of(RemoveMessage(id="m1")))
+    conversation.edit(edits_of([HumanMessageChunk(content="four"), AIMessageChunk(content="five")]))
 
-    assert [text for _, text in held(conversation)] == ["two", "three"]
+    assert [text for _, text in held(conversation)] == ["two", "three", "four", "five"]
+    assert [message.role for message in conversation.messages()] == ["user", "assistant", "user", "assistant"]
+
+
+def test_no_update_is_refused_and_an_empty_one_has_no_edits() -> None:
+    with pytest.raises(ValueError, match="None"):
+        edits_of(None)  # type: ignore[arg-type]
+    assert edits_of([]) == []

@@ -8,7 +8,14 @@ import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Literal, NotRequired, Required, TypeAlias, TypedDict
 
-from langchain_core.messages import BaseMessage, MessageLikeRepresentation, RemoveMessage, convert_to_messages
+from langchain_core.messages import (
+    BaseMessage,
+    BaseMessageChunk,
+    MessageLikeRepresentation,
+    RemoveMessage,
+    convert_to_messages,
+    message_chunk_to_message,
+)
 from langgraph.graph.message import REMOVE_ALL_MESSAGES
 
 from remora.edits import Append, Edit, Keep, Remove, RemoveAll, Replace
@@ -25,14 +32,18 @@ def edits_of(update: Update) -> list[Edit]:
     """The edits that do to a conversation what the update does to a list of messages under `add_messages`.
 
     A message whose id is there replaces that one in its place; others are appended. RemoveMessage removes one or, with
-    the id REMOVE_ALL_MESSAGES, all that come before it. Messages without an id get one, as `add_messages` gives it.
+    the id REMOVE_ALL_MESSAGES, all that come before it. Messages without an id get one, as `add_messages` gives it, and
+    chunks become messages. Raises ValueError for None.
     Applying the edits raises MessageNotFoundError where `add_messages` raises ValueError: for the removal of a message
     that is not there. Of several messages with one id behind REMOVE_ALL_MESSAGES, which `add_messages` keeps all, a
     conversation has the last.
     """
     if isinstance(update, Mapping) and update.get("type") == "keep":
         return [Keep(update["from"], update.get("to"))]
-    messages = convert_to_messages(update if isinstance(update, list) else [update])  # type: ignore[list-item]
+    if update is None:
+        raise ValueError("an update is a message, a list of messages or what to keep, not None")
+    given = convert_to_messages(update if isinstance(update, list) else [update])  # type: ignore[list-item]
+    messages = [message_chunk_to_message(each) if isinstance(each, BaseMessageChunk) else each for each in given]
     for message in messages:
         message.id = message.id or str(uuid.uuid4())
     removed = [at for at, message in enumerate(messages) if message.id == REMOVE_ALL_MESSAGES and _removes(message)]
