@@ -208,7 +208,11 @@ def test_a_wrong_command_line_is_refused_in_one_line(
         (["serve", "--threads=none"], 2, "--threads: threads must be a whole number"),
         (["config", "--config=/not/there"], 2, "/not/there: No such file"),
         (["serve", "--data=:memory:", "--model=none", "--listen=0.0.0.0:0"], 1, "--token-file"),
-        (["serve", "--data=:memory:", "--model=none", "--listen=nowhere"], 1, "neither unix:/path nor host:port"),
+        (
+            ["serve", "--data=:memory:", "--model=none", "--listen=nowhere"],
+            2,
+            "--listen: listen must be unix:/path or host:port, not 'nowhere'",
+        ),
         (["serve", "--data=:memory:", "--model=none", "--token-file=/not/there"], 1, "/not/there cannot be read"),
         (["serve", "--data=:memory:", "--model=none", f"--kernels={FOREIGN}"], 1, f"cannot run {FOREIGN}"),
         (["model", "install", "--from-dir=/not/there", "--dir=/proc/not"], 1, "cannot be installed"),

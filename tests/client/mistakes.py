@@ -17,6 +17,7 @@ from remora.errors import (
     InvalidFieldError,
     MessageNotFoundError,
     RemoraError,
+    RequestIdReusedError,
     RequestTooLargeError,
     TenantMismatchError,
     UnauthenticatedError,
@@ -105,6 +106,32 @@ CLIENTS = (
         InvalidFieldError,
         "endpoint is '/run/remora.sock'; it must be unix:/path or host:port; did you mean 'unix:/run/remora.sock'?",
     ),
+    Mistake(
+        'Remora("unix://run/remora.sock")',
+        InvalidFieldError,
+        "endpoint is 'unix://run/remora.sock'; it must be unix:/path or host:port; did you mean "
+        "'unix:/run/remora.sock'?",
+    ),
+    Mistake(
+        'Remora("localhost:99999")',
+        InvalidFieldError,
+        "endpoint is 'localhost:99999'; it must be unix:/path or host:port; a port is a number from 1 to 65,535",
+    ),
+    Mistake(
+        'Remora("[::1:50051")',
+        InvalidFieldError,
+        "endpoint is '[::1:50051'; it must be unix:/path or host:port; did you mean '[::1]:50051'?",
+    ),
+    Mistake(
+        'Remora("")',
+        InvalidFieldError,
+        "endpoint is ''; it must be unix:/path or host:port; leave it out for the usual one",
+    ),
+    Mistake(
+        'Remora.start(":memory")',
+        InvalidFieldError,
+        "data is ':memory'; did you mean ':memory:'? The directory is './:memory'",
+    ),
     Mistake("Remora(timeout=None)", WrongTypeError, "timeout is None; it must be a number"),
     Mistake("Remora(timeout=0)", InvalidFieldError, "timeout is 0; it must be a finite number above 0"),
     Mistake(
@@ -184,6 +211,61 @@ MESSAGES = (
         'chat.append({"role": "tool", "content": "19 degrees"})',
         InvalidFieldError,
         "a tool message needs tool_call_id; give the id of the call that it answers",
+    ),
+    Mistake(
+        'chat.append({"role": "user", "content": None})',
+        WrongTypeError,
+        "content is None; it must be a str or a list of parts",
+    ),
+    Mistake(
+        'chat.append({"role": "user", "content": []})',
+        InvalidFieldError,
+        "content has no parts; it must be a str or a list of parts",
+    ),
+    Mistake(
+        'chat.append({"role": "user", "content": ["hi"]})',
+        WrongTypeError,
+        """content[0] is 'hi' (a str); it must be a dict such as {"type": "text", "text": "hello"}""",
+    ),
+    Mistake(
+        'chat.append({"role": "user", "content": [{"text": "hi"}]})',
+        InvalidFieldError,
+        'content[0] needs type; write {"type": "text", "text": "hello"}',
+    ),
+    Mistake(
+        'chat.append({"role": "user", "content": [{"type": "text", "text": 5}]})',
+        WrongTypeError,
+        "content[0]['text'] is 5 (an int); it must be a str",
+    ),
+    Mistake(
+        'chat.append({"role": "user", "content": [{"type": "tool_result", "content": "19 degrees"}]})',
+        InvalidFieldError,
+        "content[0], a tool_result, needs tool_use_id",
+    ),
+    Mistake(
+        'chat.append({"type": "function_call_output", "output": "19 degrees"})',
+        InvalidFieldError,
+        "a function_call_output needs call_id",
+    ),
+    Mistake(
+        'chat.append({"role": "assistant", "content": None, "tool_calls": "weather"})',
+        WrongTypeError,
+        "tool_calls is 'weather' (a str); it must be calls in a list",
+    ),
+    Mistake(
+        'chat.append({"role": "assistant", "content": None, "tool_calls": [{"function": {"name": "weather"}}]})',
+        InvalidFieldError,
+        "tool_calls[0] needs id; the result names it",
+    ),
+    Mistake(
+        'chat.append({"role": "assistant", "content": None, "tool_calls": [{"id": "c"}]})',
+        InvalidFieldError,
+        """tool_calls[0] needs function; write {"name": "search", "arguments": "{}"}""",
+    ),
+    Mistake(
+        '[chat.append(HELLO, request_id="r"), chat.append([HELLO, HELLO], request_id="r")]',
+        RequestIdReusedError,
+        "the request id 'r' was used for another request: give each its own",
     ),
     Mistake('Message("user", 5)', WrongTypeError, "text is 5 (an int); it must be a str"),
     Mistake(
@@ -288,6 +370,17 @@ SEARCHES = (
         InvalidFieldError,
         "weights: only hybrid profiles have weights",
     ),
+    Mistake(
+        'chat.search("PIN", where=Condition("age", ">=", 18) & "visa")',
+        WrongTypeError,
+        "filters[1] is 'visa' (a str); it must be a Filter",
+    ),
+    Mistake('chat.search("PIN", where=AnyOf(()))', InvalidFieldError, "filters has 0 items; give 1 to 64"),
+    Mistake(
+        'Embedding("m", b"123")',
+        InvalidFieldError,
+        "data has 3 bytes; it must have 4 for each dimension: Embedding.of() makes them",
+    ),
     Mistake('Embedding("m", [0.1])', WrongTypeError, "data is [0.1] (a list); it must be bytes"),
 )
 """Mistakes in searches."""
@@ -362,6 +455,17 @@ CONVERSATIONS = (
         "chat.messages(last=10)",
         UnknownFieldError,
         "Conversation.messages() has no option 'last'; did you mean 'limit'?",
+    ),
+    Mistake("chat.messages(after=-1)", InvalidFieldError, "after is -1; it must be at least 0"),
+    Mistake(
+        "memory.list_conversations(skip=10**12)",
+        InvalidFieldError,
+        "skip is 1000000000000; it must be at most 2,147,483,647",
+    ),
+    Mistake(
+        "Trim(100, keep_tokens=200)",
+        InvalidFieldError,
+        "keep_tokens is 200; it must be at most max_tokens, which is 100",
     ),
     Mistake('chat.messages(after="m1")', WrongTypeError, "after is 'm1' (a str); it must be an int, a Message or None"),
     Mistake('chat.save_steps([{"id": "s"}])', WrongTypeError, "steps[0] is {'id': 's'} (a dict); it must be a Step"),

@@ -26,20 +26,31 @@ ROLE = st.sampled_from(["user", "assistant", "system", "developer"]) | st.text(
 TOOL_CALL = st.fixed_dictionaries(
     {"id": TEXT, "type": st.just("function"), "function": st.fixed_dictionaries({"name": TEXT, "arguments": TEXT})}
 )
-CONTENT_PART = st.fixed_dictionaries({"type": st.just("text"), "text": TEXT}) | JSON
+UNKNOWN = st.dictionaries(TEXT, JSON, max_size=3)
+"""Keys that nobody knows."""
+NEW_PART = UNKNOWN.map(lambda keys: {**keys, "type": "of tomorrow"})
+CONTENT_PART = st.fixed_dictionaries({"type": st.just("text"), "text": TEXT}) | NEW_PART
+
+
+def speaks(message: dict[str, Any]) -> bool:
+    """Whether it has a content that every role may have."""
+    return message.get("content") not in (None, [])
+
+
 CHAT_MESSAGE: st.SearchStrategy[dict[str, Any]] = st.fixed_dictionaries(
     {"role": ROLE},
     optional={
         "content": TEXT | st.none() | st.lists(CONTENT_PART, max_size=3),
         "name": TEXT | st.none(),
-        "tool_calls": st.lists(TOOL_CALL | JSON, max_size=3) | st.none(),
+        "tool_calls": st.lists(st.builds(lambda call, keys: {**keys, **call}, TOOL_CALL, UNKNOWN), max_size=3)
+        | st.none(),
         "tool_call_id": TEXT,
         "refusal": JSON,
         "audio": JSON,
     },
-).filter(SPEAKING_KEYS.intersection) | st.fixed_dictionaries(
-    {"role": st.just("tool"), "content": TEXT, "tool_call_id": TEXT}
-)
+).filter(
+    lambda message: (message["role"] == "assistant" and SPEAKING_KEYS & message.keys()) or speaks(message)
+) | st.fixed_dictionaries({"role": st.just("tool"), "content": TEXT, "tool_call_id": TEXT})
 
 
 def over_the_wire(message: Message) -> Message:

@@ -16,6 +16,7 @@ from tests.client.mistakes import MISTAKES, SCOPES, Mistake
 from tests.patience import PATIENCE
 
 from remora import (
+    AnyOf,
     AsyncRemora,
     Condition,
     Embedding,
@@ -27,6 +28,7 @@ from remora import (
     Suspension,
     TimelineEvent,
     Tls,
+    Trim,
     Vector,
     WorkflowRun,
     edits,
@@ -37,10 +39,10 @@ from remora import (
 HELLO = {"role": "user", "content": "hello"}
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
 VALUES = {
-    "HELLO": HELLO, "NOON": NOON, "Condition": Condition, "Embedding": Embedding, "Message": Message, "Remora": Remora,
-    "Step": Step, "date": date, "datetime": datetime, "edits": edits, "timedelta": timedelta,
+    "HELLO": HELLO, "NOON": NOON, "AnyOf": AnyOf, "Condition": Condition, "Embedding": Embedding, "Message": Message,
+    "Remora": Remora, "Step": Step, "date": date, "datetime": datetime, "edits": edits, "timedelta": timedelta,
     "HistoryEntry": HistoryEntry, "Suspension": Suspension, "TimelineEvent": TimelineEvent, "Vector": Vector,
-    "WorkflowRun": WorkflowRun, "Tls": Tls, "np": np,
+    "WorkflowRun": WorkflowRun, "Tls": Tls, "Trim": Trim, "np": np,
 }  # fmt: skip
 
 

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 from tests.patience import PATIENCE, eventually
 
+import remora
 from remora import AsyncRemora, Remora, errors
 from remora._local_server import is_healthy
 
@@ -102,6 +103,14 @@ def test_a_server_that_nobody_started_so_stays(usual_places: Path) -> None:
         with Remora(timeout=PATIENCE) as memory:
             assert memory.count_conversations() == 0
         serving.terminate()
+
+
+def test_the_module_runs_commands_too() -> None:
+    ran = subprocess.run(
+        [sys.executable, "-m", "remora_server", "--version"], capture_output=True, text=True, check=True
+    )
+
+    assert ran.stdout == f"remora {remora.__version__}\n"
 
 
 def test_data_in_memory_is_of_one_client_and_gone_with_it(usual_places: Path) -> None:

@@ -46,7 +46,10 @@ def test_where_nothing_listens_the_answer_is_one_line_and_a_failure(tmp_path: Pa
     code, said, error = remora(endpoint, "health")
 
     assert (code, said) == (1, b"")
-    assert error == f"remora: no Remora server answers at {endpoint}: UNAVAILABLE\n"
+    assert error == (
+        f"remora: no Remora server answers at {endpoint} (No such file or directory): start one with `remora serve`, "
+        "or name its address with --endpoint or $REMORA_ENDPOINT\n"
+    )
 
 
 @contextmanager

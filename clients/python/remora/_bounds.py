@@ -23,14 +23,17 @@ class Between:
 
 @dataclass(frozen=True, slots=True)
 class AtLeast:
-    """A whole number of at least `low`."""
+    """A whole number of at least `low`, and no more than the wire holds."""
 
     low: int
+    most: int = 2**63 - 1
 
     def require(self, value: int, field: str) -> None:
-        """Raises InvalidFieldError for a smaller number."""
+        """Raises InvalidFieldError for a smaller number, or one that is too large."""
         if value < self.low:
             raise _refusals.invalid(field, f"is {value}; it must be at least {self.low}")
+        if value > self.most:
+            raise _refusals.invalid(field, f"is {value}; it must be at most {self.most:,}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,12 +80,15 @@ class Size:
 
 @dataclass(frozen=True, slots=True)
 class Items:
-    """A collection of at most `most` items."""
+    """A collection of at most `most` items, and of at least `least`."""
 
     most: int
+    least: int = 0
 
     def require(self, value: Sized, field: str) -> None:
-        """Raises InvalidFieldError for more."""
+        """Raises InvalidFieldError for more, or for fewer."""
+        if len(value) < self.least:
+            raise _refusals.invalid(field, f"has {len(value)} items; give {self.least} to {self.most:,}")
         if len(value) > self.most:
             raise _refusals.invalid(field, f"has {len(value):,} items; at most {self.most:,} are allowed")
 
@@ -117,8 +123,12 @@ RequestId: TypeAlias = Annotated[str, Name(128)]
 """1 to 128 bytes."""
 Seconds: TypeAlias = Annotated[float, Finite(above=0)]
 """A finite number above 0."""
-Count: TypeAlias = Annotated[int, AtLeast(0)]
+Count: TypeAlias = Annotated[int, AtLeast(0, 2**31 - 1)]
+"""0 or more, up to 2,147,483,647."""
+Limit: TypeAlias = Annotated[int, AtLeast(0)]
 """0 or more."""
+Revision: TypeAlias = Annotated[int, AtLeast(0)]
+"""A revision of the store, or 0."""
 IndexWait: TypeAlias = Annotated[float, Between(0, 60)]
 """0 to 60 seconds."""
 Time: TypeAlias = Annotated[datetime, Aware()]

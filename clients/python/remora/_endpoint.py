@@ -1,7 +1,9 @@
 """Which server a client asks: the endpoint that it is given, else that of the environment, else the default."""
 
+import ipaddress
 import os
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Annotated, TypeAlias
 
@@ -12,6 +14,8 @@ LARGEST_PORT = 65_535
 
 _UNDECODABLE = re.compile("[\ud800-\udfff]")
 """What Python makes of bytes in the environment that are not text."""
+_NAME = re.compile(r"[^\s:/\[\]]+")
+"""A host by its name or its IPv4 address."""
 _URL = re.compile(r"\w+://(?P<rest>[^/]*)/*(?P<path>.*)")
 
 
@@ -46,20 +50,53 @@ def _is_endpoint(text: str) -> bool:
     if _UNDECODABLE.search(text):
         return False
     if text.startswith("unix:"):
-        return len(text) > len("unix:")
+        path = text.removeprefix("unix:")
+        return bool(path) and (not path.startswith("//") or path.startswith("///"))
     if _URL.match(text):
         return False
     host, _, port = text.rpartition(":")
-    return bool(host) and port.isascii() and port.isdigit() and int(port[:6]) <= LARGEST_PORT
+    return _is_host(host) and _is_port(port)
+
+
+def _is_host(text: str) -> bool:
+    if text.startswith("[") and text.endswith("]"):
+        return _is_ip6(text[1:-1])
+    return _NAME.fullmatch(text) is not None
+
+
+def _is_ip6(text: str) -> bool:
+    try:
+        return bool(ipaddress.IPv6Address(text))
+    except ValueError:
+        return False
+
+
+def _is_port(text: str) -> bool:
+    return text.isascii() and text.isdigit() and 0 < int(text[:6]) <= LARGEST_PORT
 
 
 def _suggestion(text: str) -> str:
+    if not text:
+        return "; leave it out for the usual one"
+    meant = next(filter(_is_endpoint, _meant(text)), None)
+    if meant:
+        return f"; did you mean {meant!r}?"
+    host, colon, port = text.rpartition(":")
+    if colon and host != "unix" and _is_host(host) and not _is_port(port):
+        return f"; a port is a number from 1 to {LARGEST_PORT:,}"
+    return f"; add the port: {text + ':50051'!r}, if that is where it listens" if _is_host(text) else ""
+
+
+def _meant(text: str) -> Iterator[str]:
+    """What somebody who wrote this may have meant, endpoint or not."""
+    if text.startswith("unix://"):
+        yield f"unix:/{text.removeprefix('unix://')}"
     url = _URL.fullmatch(text)
     if url:
         text = url["rest"] or f"/{url['path']}"
-    for meant in (text, f"unix:{text}"):
-        if meant.startswith("unix:") and not meant.startswith("unix:/"):
-            continue
-        if _is_endpoint(meant):
-            return f"; did you mean {meant!r}?"
-    return "" if ":" in text or "/" in text else f"; add the port: {text + ':50051'!r}, if that is where it listens"
+    yield text
+    if text.startswith("/"):
+        yield f"unix:{text}"
+    host, _, port = text.rpartition(":")
+    if _is_ip6(host.strip("[]")):
+        yield f"[{host.strip('[]')}]:{port}"

@@ -25,6 +25,7 @@ from typing import IO
 
 import grpc
 
+from remora import _refusals
 from remora._endpoint import resolve_endpoint
 from remora.address import default_endpoint, require_own_default
 from remora.errors import ServerNotStartedError
@@ -80,6 +81,8 @@ def find_or_start(data: "str | os.PathLike[str] | None") -> LocalServer:
     """
     if data == IN_MEMORY:
         return start_private(_usual_directory())
+    if isinstance(data, str) and data.startswith(":"):
+        raise _refusals.invalid("data", f"is {data!r}; did you mean {IN_MEMORY!r}? The directory is './{data}'")
     endpoint = resolve_endpoint(None) if data is None else f"unix:{_usual_directory() / _name_of(data)}.sock"
     require_own_default(endpoint)
     if not endpoint.startswith(UNIX):

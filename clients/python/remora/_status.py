@@ -30,7 +30,9 @@ _WRITTEN = tuple(
 )
 """Paths in requests, with the names of the client's arguments, applied one after the other."""
 
-_UNSENT = re.compile(r"failed to connect to all addresses|DNS resolution failed|Name resolution failed")
+_UNSENT = re.compile(
+    r"failed to connect to all addresses|DNS resolution failed|Name resolution failed|errors resolving "
+)
 """What gRPC says of a call for which there was no connection."""
 
 
@@ -64,7 +66,7 @@ def _text(call: FailedCall, violations: Sequence[FieldViolation], allowed: float
 
 
 def _connection_failed(call: FailedCall, endpoint: str) -> ConnectionFailedError:
-    why = (call.details() or "").rpartition(": ")[2]
+    why = (call.details() or "").rpartition(": ")[2].removesuffix("]")
     return ConnectionFailedError(
         f"no Remora server answers at {endpoint} ({why}); `remora serve` or Remora.start() starts one, and "
         "the client's first argument or $REMORA_ENDPOINT says where it listens",

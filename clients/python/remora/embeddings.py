@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Annotated, Self, TypeAlias
 
+from remora import _refusals
 from remora._arguments import checked
 from remora._bounds import Name
 from remora.v1 import message_pb2
@@ -27,6 +28,13 @@ class Embedding:
 
     model: Model
     data: bytes
+
+    def __post_init__(self) -> None:
+        """Raises InvalidFieldError for bytes that are no numbers."""
+        if len(self.data) % FLOAT_BYTES:
+            raise _refusals.invalid(
+                "data", f"has {len(self.data):,} bytes; it must have 4 for each dimension: Embedding.of() makes them"
+            )
 
     @classmethod
     def of(cls, model: str, values: Iterable[float]) -> Self:

@@ -71,36 +71,43 @@ class Filter(ABC):
         """The filter on the wire."""
 
 
+Parts: TypeAlias = Annotated[tuple[Filter, ...], Items(64, least=1)]
+"""1 to 64 filters."""
+
+
+@checked_fields
 @dataclass(frozen=True, slots=True)
 class AllOf(Filter):
     """All of these filters hold; there is at least one.
 
     Attributes:
-        filters: The filters that must all hold.
+        filters: The filters that must all hold, 1 to 64.
     """
 
-    filters: tuple[Filter, ...]
+    filters: Parts
 
     def to_proto(self) -> filter_pb2.Filter:
         """The filter on the wire."""
         return filter_pb2.Filter(all_of=_filters(self.filters))
 
 
+@checked_fields
 @dataclass(frozen=True, slots=True)
 class AnyOf(Filter):
     """At least one of these filters holds; there is at least one.
 
     Attributes:
-        filters: The filters of which one must hold.
+        filters: The filters of which one must hold, 1 to 64.
     """
 
-    filters: tuple[Filter, ...]
+    filters: Parts
 
     def to_proto(self) -> filter_pb2.Filter:
         """The filter on the wire."""
         return filter_pb2.Filter(any_of=_filters(self.filters))
 
 
+@checked_fields
 @dataclass(frozen=True, slots=True)
 class Not(Filter):
     """This filter does not hold.

@@ -7,7 +7,7 @@ from typing import Annotated, Any, ClassVar, Self, TypeAlias, TypedDict, TypeGua
 
 from remora import _json, _refusals
 from remora._arguments import checked_fields
-from remora._bounds import Id, Items, Name, OptionalId, Size, Time
+from remora._bounds import AtLeast, Id, Items, Name, OptionalId, Size, Time
 from remora._times import from_timestamp, optional_time, to_timestamp
 from remora._views import Decoders, View, unchanged, view
 from remora.attributes import Attributes, attributes_from_proto, attributes_to_proto
@@ -15,6 +15,7 @@ from remora.chat_format import ChatFields, ChatMessage, ToolCall
 from remora.embeddings import Embedding
 from remora.errors import InvalidArgumentError
 from remora.formats import is_item, parse, to_openai
+from remora.formats.shapes import EXAMPLE, require_item, require_message
 from remora.media import Media
 from remora.roles import RoleName
 from remora.v1 import conversation_service_pb2, message_pb2
@@ -195,6 +196,7 @@ def _split(message: ChatMessage) -> tuple[ChatMessage, MessageExtras]:
             raise _refusals.wrong_type("the message", message, _MESSAGE)
         return message, {}
     if is_item(message):
+        require_item(message)
         return message, {}
     extras: MessageExtras = {}
     if not message.keys() <= CHAT_KEYS:
@@ -205,7 +207,7 @@ def _split(message: ChatMessage) -> tuple[ChatMessage, MessageExtras]:
 
 
 _EXTRA_KEYS = MessageExtras.__annotations__.keys()
-_MESSAGE = 'a dict such as {"role": "user", "content": "hello"}, a Message or a chat object'
+_MESSAGE = f"a dict such as {EXAMPLE}, a Message or a chat object"
 
 
 def _require_chat(message: Mapping[str, Any]) -> None:
@@ -214,13 +216,12 @@ def _require_chat(message: Mapping[str, Any]) -> None:
             known = CHAT_KEYS | _EXTRA_KEYS
             raise _refusals.unknown("a message", key, known, noun="key", otherwise="put what is yours into 'metadata'")
     if "role" not in message:
-        raise _refusals.missing("a message", "role", 'write {"role": "user", "content": "hello"}')
+        raise _refusals.missing("a message", "role", f"write {EXAMPLE}")
     if SPEAKING_KEYS.isdisjoint(message):
-        raise _refusals.missing("a message", "content", 'write {"role": "user", "content": "hello"}')
+        raise _refusals.missing("a message", "content", f"write {EXAMPLE}")
     if not isinstance(message["role"], str):
         raise _refusals.wrong_type("role", message["role"], "a str")
-    if not isinstance(message.get("content"), str | list | tuple | None):
-        raise _refusals.wrong_type("content", message["content"], "a str or a list of parts")
+    require_message(message)
     if message["role"] == "tool" and "tool_call_id" not in message:
         raise _refusals.missing("a tool message", "tool_call_id", "give the id of the call that it answers")
 
@@ -277,7 +278,7 @@ def _to_proto(message: MessageLike, position: int) -> message_pb2.Message:
         raise _refusals.located(error, f"messages[{position}]") from error.__cause__
 
 
-Bound: TypeAlias = int | Message
+Bound: TypeAlias = Annotated[int, AtLeast(0)] | Message
 """A position among the messages: a sequence, or a message."""
 
 

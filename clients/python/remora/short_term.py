@@ -35,6 +35,13 @@ class Trim:
     keep_tokens: Tokens | None = None
     encoding: EncodingName = field(default="o200k_base", kw_only=True)
 
+    def __post_init__(self) -> None:
+        """Raises InvalidFieldError where more would remain than may be there."""
+        if self.keep_tokens is not None and self.keep_tokens > self.max_tokens:
+            raise _refusals.invalid(
+                "keep_tokens", f"is {self.keep_tokens}; it must be at most max_tokens, which is {self.max_tokens}"
+            )
+
     def to_proto(self) -> short_term_pb2.ShortTermPolicy:
         """The policy on the wire."""
         overflow = short_term_pb2.TrimOverflow(keep_tokens=self.keep_tokens or 0)

@@ -53,4 +53,8 @@ def _check(endpoint: str, service: str) -> bytes:
             ask = channel.unary_unary(CHECK, request_serializer=bytes, response_deserializer=bytes)
             return ask(request, timeout=SECONDS)
         except grpc.RpcError as error:
-            raise CommandFailed(f"no Remora server answers at {endpoint}: {error.code().name}") from error
+            why = (error.details() or error.code().name).rpartition(": ")[2].removesuffix("]")
+            raise CommandFailed(
+                f"no Remora server answers at {endpoint} ({why}): start one with `remora serve`, or name its address "
+                f"with --endpoint or ${ENDPOINT_VARIABLE}"
+            ) from error

@@ -262,14 +262,21 @@ class RequestIdReused(RemoraError):
     """A request id was repeated with another payload or method."""
 
     def __init__(self, request_id: str) -> None:
-        super().__init__("the request id was used for another request", request_id=request_id)
+        super().__init__(
+            f"the request id {request_id!r} was used for another request: give each its own", request_id=request_id
+        )
 
 
 class RevisionUnknown(RemoraError):
     """A read waits for a revision that the store never assigned."""
 
     def __init__(self, wanted: int, newest: int) -> None:
-        super().__init__("the store never assigned the revision", min_revision=str(wanted), newest_revision=str(newest))
+        super().__init__(
+            f"the store never assigned revision {wanted}, its newest is {newest}: it was replaced, or in memory and "
+            "restarted; read without a revision",
+            min_revision=str(wanted),
+            newest_revision=str(newest),
+        )
 
 
 class ModelUnavailable(RemoraError):

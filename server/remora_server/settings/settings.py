@@ -42,6 +42,7 @@ _NO_SETTINGS = {
     failpoints.VARIABLE, failpoints.JOURNAL_VARIABLE, failpoints.ENGINE_VARIABLE,
 }  # fmt: skip
 _DIGITS = re.compile(r"\d{1,30}")
+_ENDPOINT = re.compile(r"unix:.+|(\[[^\s/\[\]]+\]|[^\s/\[\]]+):\d{1,5}")
 _SIZE = re.compile(r"(\d{1,30}) ?(|KiB|MiB|GiB)")
 _UNITS = {"": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
 
@@ -156,6 +157,8 @@ def _path(value: object) -> Path:
 
 
 def _data(value: object) -> Path | None:
+    if str(value).startswith(":") and value != IN_MEMORY:
+        raise ValueError(f"must be a directory or {IN_MEMORY}, not {value!r}; the directory is './{value}'")
     return None if value == IN_MEMORY else _path(value)
 
 
@@ -165,6 +168,9 @@ def _endpoints(value: object) -> tuple[str, ...]:
     endpoints = tuple(_text(part).strip() for part in listed)
     if not endpoints:
         raise ValueError("must name an endpoint")
+    for endpoint in endpoints:
+        if _ENDPOINT.fullmatch(endpoint) is None:
+            raise ValueError(f"must be unix:/path or host:port, not {endpoint!r}")
     return endpoints
 
 

@@ -18,7 +18,7 @@ from remora._async.user import AsyncUser
 from remora._async.vectors import AsyncVectors
 from remora._async.workflows import AsyncWorkflows
 from remora._backends import asynchronous as backend
-from remora._bounds import Count, Id, IfMissing, IndexWait, RequestId, Seconds
+from remora._bounds import Count, Id, IfMissing, IndexWait, Limit, RequestId, Revision, Seconds
 from remora._endpoint import Endpoint, resolve_endpoint
 from remora._local_server import LocalServer, find_or_start
 from remora.conversations import ConversationFields, ConversationRecord, Order
@@ -163,7 +163,7 @@ class AsyncRemora:
         """The minimum revision of reads: the greatest that this client wrote or was given, at first 0."""
         return self._calls.revision.value
 
-    def advance_to(self, revision: Count) -> None:
+    def advance_to(self, revision: Revision) -> None:
         """Makes later reads see at least this revision, such as one that another client wrote."""
         self._calls.revision.advance(revision)
 
@@ -209,7 +209,7 @@ class AsyncRemora:
         return AsyncVectors(self._calls, collection_id, user_id or "")
 
     async def list_collections(
-        self, *, limit: Count | None = None, timeout: Seconds | None = None
+        self, *, limit: Limit | None = None, timeout: Seconds | None = None
     ) -> list[VectorCollection]:
         """The collections of vectors, by their id, by code point: at most `limit` (None: all).
 
@@ -247,7 +247,7 @@ class AsyncRemora:
         resource_id: Id | None = None,
         order_by: Order | None = None,
         descending: bool = True,
-        limit: Count | None = 100,
+        limit: Limit | None = 100,
         skip: Count = 0,
         timeout: Seconds | None = None,
     ) -> list[ConversationRecord]:
@@ -447,7 +447,7 @@ class AsyncRemora:
         response = await self._calls.call(self._calls.stubs.admin.CreateBackup, CreateBackupRequest(), timeout)
         return response.backup
 
-    async def read_backup(self, backup_id: Id, offset: Count, *, timeout: Seconds | None = None) -> bytes:
+    async def read_backup(self, backup_id: Id, offset: Limit, *, timeout: Seconds | None = None) -> bytes:
         """Bytes of the snapshot `backup_id` from `offset` on, empty at its end."""
         request = ReadBackupRequest(backup_id=backup_id, offset=offset)
         response = await self._calls.call(self._calls.stubs.admin.ReadBackup, request, timeout)

@@ -6,7 +6,7 @@ from typing import Annotated, TypeAlias, Unpack
 
 from remora._arguments import checked
 from remora._async.calls import LARGEST_PAGE, AsyncCalls, page_size
-from remora._bounds import Between, Count, Id, Name, RequestId, Seconds, Size, Time
+from remora._bounds import Between, Count, Id, Limit, Name, RequestId, Seconds, Size, Time
 from remora._records import Members, members
 from remora._times import to_timestamp
 from remora.history import (
@@ -87,7 +87,7 @@ class AsyncHistory:
         *,
         agent_id: Id | None = None,
         user_id: Id | None = None,
-        limit: Count | None = 100,
+        limit: Limit | None = 100,
         skip: Count = 0,
         timeout: Seconds | None = None,
     ) -> list[HistoryEntry]:
@@ -254,7 +254,7 @@ class AsyncHistory:
         *,
         attributes: Members | None = None,
         user_id: Id | None = None,
-        limit: Count | None = 100,
+        limit: Limit | None = 100,
         skip: Count = 0,
         timeout: Seconds | None = None,
     ) -> list[Trace]:
@@ -296,7 +296,7 @@ class AsyncHistory:
         attributes: Members | None = None,
         body_contains: Annotated[str, Size(1024)] = "",
         newest_first: bool = False,
-        limit: Count | None = 100,
+        limit: Limit | None = 100,
         skip: Count = 0,
         timeout: Seconds | None = None,
     ) -> list[LogRecord]:

@@ -7,7 +7,7 @@ from typing import Annotated
 from remora import _refusals
 from remora._arguments import checked
 from remora._async.calls import AsyncCalls, page_size
-from remora._bounds import Between, Count, Id, Items, RequestId, Seconds
+from remora._bounds import Between, Id, Items, Limit, RequestId, Seconds
 from remora.filters import Where
 from remora.memory_items import MemoryItem, MemoryItemSearchResult, Tag, item_filter
 from remora.search import Query
@@ -71,7 +71,7 @@ class AsyncMemoryItems:
         *,
         tags: Annotated[Collection[Tag], Items(64)] = (),
         where: Where = (),
-        limit: Count | None = 100,
+        limit: Limit | None = 100,
         timeout: Seconds | None = None,
     ) -> list[MemoryItem]:
         """The items, the newest first: at most `limit` (None: all). `tags` and `where` are as in `search`.

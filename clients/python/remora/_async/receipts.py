@@ -5,7 +5,7 @@ from typing import Annotated, TypeAlias
 
 from remora._arguments import checked
 from remora._async.calls import AsyncCalls, page_size
-from remora._bounds import Count, Id, Name, Seconds
+from remora._bounds import Id, Limit, Name, Seconds
 from remora.receipts import ContextDiff, Receipt, Replay
 from remora.v1 import memory_service_pb2 as wire
 
@@ -35,7 +35,7 @@ class AsyncReceipts:
         *,
         user_id: Id | None = None,
         conversation_id: Id | None = None,
-        limit: Count | None = 100,
+        limit: Limit | None = 100,
         timeout: Seconds | None = None,
     ) -> list[Receipt]:
         """Receipts without their items and requests, the newest first: at most `limit` (None: all).

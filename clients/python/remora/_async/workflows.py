@@ -6,7 +6,7 @@ from typing import Annotated, Unpack
 
 from remora._arguments import checked
 from remora._async.calls import LARGEST_PAGE, AsyncCalls, page_size
-from remora._bounds import AtLeast, Count, Id, IfMissing, RequestId, Seconds, Time
+from remora._bounds import AtLeast, Count, Id, IfMissing, Limit, RequestId, Revision, Seconds, Time
 from remora._records import Members, members
 from remora._times import to_timestamp
 from remora.v1 import workflow_pb2
@@ -42,7 +42,7 @@ class AsyncWorkflows:
         self,
         run: WorkflowRun,
         *,
-        expected_revision: Count | None = None,
+        expected_revision: Revision | None = None,
         request_id: RequestId | None = None,
         timeout: Seconds | None = None,
     ) -> int:
@@ -59,7 +59,7 @@ class AsyncWorkflows:
         self,
         run_id: Id,
         *,
-        expected_revision: Count | None = None,
+        expected_revision: Revision | None = None,
         request_id: RequestId | None = None,
         timeout: Seconds | None = None,
         **changes: Unpack[WorkflowRunFields],
@@ -112,7 +112,7 @@ class AsyncWorkflows:
         created_to: Time | None = None,
         metadata: Members | None = None,
         order_by: RunOrder | None = None,
-        limit: Count | None = 100,
+        limit: Limit | None = 100,
         skip: Count = 0,
         timeout: Seconds | None = None,
     ) -> list[WorkflowRun]:
@@ -170,7 +170,7 @@ class AsyncWorkflows:
         response = await self._calls.write(self._calls.stubs.workflows.PruneWorkflowRuns, request, timeout, request_id)
         return response.deleted_runs
 
-    async def list_workflow_ids(self, *, limit: Count | None = None, timeout: Seconds | None = None) -> list[str]:
+    async def list_workflow_ids(self, *, limit: Limit | None = None, timeout: Seconds | None = None) -> list[str]:
         """The ids of the workflows that have runs, by code point: at most `limit` (None: all).
 
         Each page of 1,000 has the timeout.

@@ -9,7 +9,7 @@ from typing import Annotated, Self, Unpack
 from remora import conversations
 from remora._arguments import checked
 from remora._backends import synchronous as backend
-from remora._bounds import Count, Id, IfMissing, IndexWait, RequestId, Seconds
+from remora._bounds import Count, Id, IfMissing, IndexWait, Limit, RequestId, Revision, Seconds
 from remora._endpoint import Endpoint, resolve_endpoint
 from remora._local_server import LocalServer, find_or_start
 from remora._sync.calls import LARGEST_PAGE, Calls, page_size
@@ -163,7 +163,7 @@ class Remora:
         """The minimum revision of reads: the greatest that this client wrote or was given, at first 0."""
         return self._calls.revision.value
 
-    def advance_to(self, revision: Count) -> None:
+    def advance_to(self, revision: Revision) -> None:
         """Makes later reads see at least this revision, such as one that another client wrote."""
         self._calls.revision.advance(revision)
 
@@ -208,7 +208,7 @@ class Remora:
         """
         return Vectors(self._calls, collection_id, user_id or "")
 
-    def list_collections(self, *, limit: Count | None = None, timeout: Seconds | None = None) -> list[VectorCollection]:
+    def list_collections(self, *, limit: Limit | None = None, timeout: Seconds | None = None) -> list[VectorCollection]:
         """The collections of vectors, by their id, by code point: at most `limit` (None: all).
 
         Each page of 1,000 has the timeout.
@@ -243,7 +243,7 @@ class Remora:
         resource_id: Id | None = None,
         order_by: Order | None = None,
         descending: bool = True,
-        limit: Count | None = 100,
+        limit: Limit | None = 100,
         skip: Count = 0,
         timeout: Seconds | None = None,
     ) -> list[ConversationRecord]:
@@ -443,7 +443,7 @@ class Remora:
         response = self._calls.call(self._calls.stubs.admin.CreateBackup, CreateBackupRequest(), timeout)
         return response.backup
 
-    def read_backup(self, backup_id: Id, offset: Count, *, timeout: Seconds | None = None) -> bytes:
+    def read_backup(self, backup_id: Id, offset: Limit, *, timeout: Seconds | None = None) -> bytes:
         """Bytes of the snapshot `backup_id` from `offset` on, empty at its end."""
         request = ReadBackupRequest(backup_id=backup_id, offset=offset)
         response = self._calls.call(self._calls.stubs.admin.ReadBackup, request, timeout)

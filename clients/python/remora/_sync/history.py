@@ -5,7 +5,7 @@ from collections.abc import Collection
 from typing import Annotated, TypeAlias, Unpack
 
 from remora._arguments import checked
-from remora._bounds import Between, Count, Id, Name, RequestId, Seconds, Size, Time
+from remora._bounds import Between, Count, Id, Limit, Name, RequestId, Seconds, Size, Time
 from remora._records import Members, members
 from remora._sync.calls import LARGEST_PAGE, Calls, page_size
 from remora._times import to_timestamp
@@ -87,7 +87,7 @@ class History:
         *,
         agent_id: Id | None = None,
         user_id: Id | None = None,
-        limit: Count | None = 100,
+        limit: Limit | None = 100,
         skip: Count = 0,
         timeout: Seconds | None = None,
     ) -> list[HistoryEntry]:
@@ -248,7 +248,7 @@ class History:
         *,
         attributes: Members | None = None,
         user_id: Id | None = None,
-        limit: Count | None = 100,
+        limit: Limit | None = 100,
         skip: Count = 0,
         timeout: Seconds | None = None,
     ) -> list[Trace]:
@@ -290,7 +290,7 @@ class History:
         attributes: Members | None = None,
         body_contains: Annotated[str, Size(1024)] = "",
         newest_first: bool = False,
-        limit: Count | None = 100,
+        limit: Limit | None = 100,
         skip: Count = 0,
         timeout: Seconds | None = None,
     ) -> list[LogRecord]:

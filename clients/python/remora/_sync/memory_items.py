@@ -6,7 +6,7 @@ from typing import Annotated
 
 from remora import _refusals
 from remora._arguments import checked
-from remora._bounds import Between, Count, Id, Items, RequestId, Seconds
+from remora._bounds import Between, Id, Items, Limit, RequestId, Seconds
 from remora._sync.calls import Calls, page_size
 from remora.filters import Where
 from remora.memory_items import MemoryItem, MemoryItemSearchResult, Tag, item_filter
@@ -71,7 +71,7 @@ class MemoryItems:
         *,
         tags: Annotated[Collection[Tag], Items(64)] = (),
         where: Where = (),
-        limit: Count | None = 100,
+        limit: Limit | None = 100,
         timeout: Seconds | None = None,
     ) -> list[MemoryItem]:
         """The items, the newest first: at most `limit` (None: all). `tags` and `where` are as in `search`.
