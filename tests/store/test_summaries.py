@@ -512,6 +512,32 @@ def test_newest_messages_that_are_too_long_are_summarised_once_others_follow(ten
     assert summary_of(tenant).covers_through == 1
 
 
+def test_messages_that_may_not_be_parted_are_shown_shortened_if_they_are_too_long(
+    tenant: Tenant, summarizing: Summarizing
+) -> None:
+    calls = [ToolCall(id=call, name="dump", arguments=b"{}") for call in "xy"]
+    unit = [
+        Message(role="assistant", text="I will see.", tool_calls=calls),
+        Message(role="tool", text="dump " * 90_000, tool_result_ids=["x"]),
+        Message(role="tool", text="\u4f60\u597d" * 30_000, tool_result_ids=["y"]),
+        Message(role="user", text="Thanks!"),
+    ]
+    drafts = [
+        MessageDraft(id=str(at), role=each.role, text=each.text, body=each.SerializeToString())
+        for at, each in enumerate(unit)
+    ]
+    tenant.store.messages.append(tenant.write, "c", "", drafts, ConversationDraft(id=""))
+
+    plan = planned(tenant, summarizing, keep_messages=1)
+
+    text = plan.prompt.text
+    assert [message.id for message in plan.messages] == ["0", "1", "2"]
+    assert "assistant: I will see." in text
+    assert "of 450,000 characters]" in text
+    assert "of 60,000 characters]" in text
+    assert 1_000 < TOKENS.count(plan.encoding, [text])[0] < 17_000
+
+
 def test_the_summary_of_messages_without_text_says_so(tenant: Tenant, start: Start) -> None:
     start()
     silent = [draft("a", ""), draft("b", "  \n", "assistant")]

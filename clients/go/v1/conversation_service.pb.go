@@ -2335,8 +2335,8 @@ type PlanSummaryRequest struct {
 	UserId string `protobuf:"bytes,2,opt,name=user_id,json=userId,proto3" json:"user_id,omitempty"`
 	// How many of the newest messages are left out, 1 to 10,000. Default: as the conversation's policy says, else 10.
 	KeepMessages int32 `protobuf:"varint,3,opt,name=keep_messages,json=keepMessages,proto3" json:"keep_messages,omitempty"`
-	// How many tokens of messages are to be summarised at once, at most, up to 200,000; a single message may have more, of
-	// which the first 100,000 characters are given. Default: 16,000.
+	// How many tokens of messages are to be summarised at once, at most, up to 200,000. If messages that are not parted have
+	// more, the longest of them are shortened to one length, and marked. Default: 16,000.
 	MaxTokens int32 `protobuf:"varint,4,opt,name=max_tokens,json=maxTokens,proto3" json:"max_tokens,omitempty"`
 	// Whether there is something to summarise only if the window has more tokens than the conversation's policy allows;
 	// without a policy there never is.

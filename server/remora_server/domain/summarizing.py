@@ -7,6 +7,7 @@ fails if the messages that the summary covers have changed.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Protocol
 
 from msgspec import Struct
@@ -23,7 +24,7 @@ from remora_server.domain.short_term import (
     ShortTermPolicy,
     Summarize,
 )
-from remora_server.domain.summary_prompts import summary_prompt, summary_text
+from remora_server.domain.summary_prompts import shortened, summary_prompt, summary_text
 from remora_server.domain.tokens import O200K_BASE, TokenCounter, TokenEncoding
 from remora_server.domain.windows import (
     Cover,
@@ -93,13 +94,15 @@ class SummaryRequest(Struct, frozen=True):
 class SummaryPlan(Struct, frozen=True):
     """What to summarise: the messages, in the order of their sequences, and the summary before them, if there is one.
 
-    `more`: others are to be summarised once this is done.
+    `shown` are the messages as a model sees them: shortened if they may not be parted and are too long. `more`: others
+    are to be summarised once this is done.
     """
 
     conversation_uid: int
     cover: Cover
     earlier: Summary | None
     messages: tuple[ContextMessage, ...]
+    shown: tuple[ContextMessage, ...]
     instruction: str
     max_summary_tokens: int
     encoding: TokenEncoding
@@ -110,7 +113,7 @@ class SummaryPlan(Struct, frozen=True):
     def prompt(self) -> Prompt:
         """What a model is asked."""
         earlier = "" if self.earlier is None else self.earlier.text
-        return summary_prompt(self.instruction, earlier, self.messages, self.max_summary_tokens)
+        return summary_prompt(self.instruction, earlier, self.shown, self.max_summary_tokens)
 
 
 class WindowReader:
@@ -189,14 +192,17 @@ class Summarizing:
         count, more = oldest_to_summarize(view.messages, view.counts, keep, request.max_tokens)
         if not count:
             return None
+        encoding = O200K_BASE if policy is None else policy.encoding
+        messages, counts = view.messages[:count], view.counts[:count]
         return SummaryPlan(
             conversation_uid=view.conversation.uid,
             cover=Cover(view.window.revision, view.messages[count].sequence - 1, view.revision),
             earlier=view.summary,
-            messages=tuple(view.messages[:count]),
+            messages=tuple(messages),
+            shown=tuple(shortened(messages, counts, request.max_tokens, partial(self._tokens.count, encoding))),
             instruction=how.prompt,
             max_summary_tokens=how.max_summary_tokens,
-            encoding=O200K_BASE if policy is None else policy.encoding,
+            encoding=encoding,
             more=more,
             revision=view.revision,
         )

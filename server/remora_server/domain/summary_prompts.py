@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from itertools import accumulate
+
+from msgspec.structs import replace
 
 from remora_server.domain.chat_models import Prompt
 from remora_server.domain.context_messages import ContextMessage
@@ -18,8 +21,10 @@ sentences in the language of the conversation. Answer with the summary alone."""
 """The server's own prompt."""
 BOUND = "The summary has at most {} tokens."
 EARLIER, CONVERSATION = "Earlier summary:", "Conversation:"
-MOST_TEXT, MOST_ARGUMENTS = 100_000, 1_000
-"""Of a message's text, and of a tool call's arguments, how many characters are shown."""
+MOST_ARGUMENTS = 1_000
+"""How many characters of a tool call's arguments are shown."""
+SHORTENED = " [{:,} of {:,} characters]"
+"""What ends a text of which only the beginning is shown."""
 
 
 def summary_text(text: str) -> str:
@@ -39,6 +44,41 @@ def transcript_lines(message: ContextMessage) -> Iterator[str]:
     """A message as lines: who says what, and which tools it calls."""
     speaker = f"{message.role} ({message.name})" if message.name else message.role
     if message.text:
-        yield f"{speaker}: {message.text[:MOST_TEXT]}"
+        yield f"{speaker}: {message.text}"
     for call in message.tool_calls:
         yield f"{speaker} calls {call.name}: {call.arguments[:MOST_ARGUMENTS]}"
+
+
+def shortened(
+    messages: Sequence[ContextMessage],
+    counts: Sequence[int],
+    most_tokens: int,
+    count: Callable[[Sequence[str]], Sequence[int]],
+) -> list[ContextMessage]:
+    """Messages of `counts` tokens, with about `most_tokens` together: the longest texts are shortened to one length."""
+    level = _level(counts, most_tokens)
+    return [
+        message if tokens <= level else _beginning(message, tokens, level, count)
+        for message, tokens in zip(messages, counts, strict=True)
+    ]
+
+
+def _level(counts: Sequence[int], most: int) -> int:
+    """The most tokens of each text for which all of them have at most so many together."""
+    ascending = sorted(counts)
+    before = [0, *accumulate(ascending)]
+    for index, tokens in enumerate(ascending):
+        others = len(ascending) - index
+        if before[index] + tokens * others > most:
+            return (most - before[index]) // others
+    return max(ascending, default=0)
+
+
+def _beginning(
+    message: ContextMessage, tokens: int, level: int, count: Callable[[Sequence[str]], Sequence[int]]
+) -> ContextMessage:
+    text = message.text
+    while tokens > level and text:
+        text = text[: len(text) * level // tokens]
+        tokens = count([text])[0]
+    return replace(message, text=text + SHORTENED.format(len(text), len(message.text)))

@@ -1232,8 +1232,8 @@ export type PlanSummaryRequest = Message<"remora.v1.PlanSummaryRequest"> & {
   keepMessages: number;
 
   /**
-   * How many tokens of messages are to be summarised at once, at most, up to 200,000; a single message may have more, of
-   * which the first 100,000 characters are given. Default: 16,000.
+   * How many tokens of messages are to be summarised at once, at most, up to 200,000. If messages that are not parted have
+   * more, the longest of them are shortened to one length, and marked. Default: 16,000.
    *
    * @generated from field: int32 max_tokens = 4;
    */
