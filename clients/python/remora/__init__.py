@@ -9,7 +9,6 @@ with Remora.start() as memory:
 """
 
 from importlib import import_module
-from importlib.metadata import version
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -280,7 +279,7 @@ if not TYPE_CHECKING:  # type checkers read the names above
     def __getattr__(name: str) -> object:
         """Imports a name when it is first used: `remora.v1` needs no client, and the sync client not the async one."""
         if name == "__version__":
-            return version("remora")
+            return import_module("importlib.metadata").version("remora")
         if name in _NAMES:
             return import_module(f"{__name__}.{name}")
         if name not in _HOMES:
