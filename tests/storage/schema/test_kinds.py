@@ -6,6 +6,8 @@ import pytest
 from tests.storage.declared import ITEMS, NOTES, PROFILES, Item
 
 from remora.v1 import step_pb2, working_memory_pb2
+from remora.v1.transfer_service_pb2 import Record
+from remora_server.rpc.handlers.exported import conversation_of
 from remora_server.storage.schema import keys
 from remora_server.storage.schema.keys import KeyType
 from remora_server.storage.schema.kinds import CONVERSATION_MEMORIES, KINDS, STEPS, USER_MEMORIES, Kind, Kinds
@@ -43,6 +45,27 @@ def test_one_message_of_two_kinds_is_of_the_one_whose_owner_it_names() -> None:
 def test_what_belongs_to_a_record_belongs_to_its_owners() -> None:
     assert (NOTES.of_user, NOTES.of_conversation) == (True, False)
     assert NOTES.encode_partition("sarah") == PROFILES.encode_partition("sarah") + PROFILES.encode_key()
+
+
+def test_an_exported_record_is_of_the_conversation_that_its_kind_belongs_to() -> None:
+    exported = KINDS.transferred()
+    of_conversations = {kind.transfer for kind in exported if kind.of_conversation}
+
+    assert of_conversations
+    for kind in exported:
+        record = naming_conversation(kind.transfer)
+        assert conversation_of(record) == ("c" if kind.transfer in of_conversations else ""), kind.name
+
+
+def naming_conversation(transfer: str) -> Record:
+    """A record that names the conversation c wherever it can."""
+    record = Record()
+    own = getattr(record, transfer)
+    own.SetInParent()
+    for named in (own, getattr(own, "scope", own)):
+        if "conversation_id" in named.DESCRIPTOR.fields_by_name:
+            named.conversation_id = "c"
+    return record
 
 
 def test_every_kind_has_a_number_and_a_name_of_its_own() -> None:
