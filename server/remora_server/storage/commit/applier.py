@@ -35,10 +35,10 @@ PURGE_SECONDS = 300
 class Applier:
     """Applies records in batches: after a short delay, or at once when somebody waits.
 
-    A failure of the database is logged and tried again: nothing is lost, because the journal keeps what is not applied.
-    A lack of room on the disk or of memory is a failure of its own kind: what is applied can be read, and it passes.
-    Where the database's log finds no room, records are applied without it until a checkpoint finds some. With too
-    little memory for a batch, smaller ones are tried.
+    A failure of the database is logged and tried again. Nothing is lost, because the journal keeps unapplied records.
+    A lack of disk space or memory is a temporary failure: applied records can be read meanwhile. If the database's log
+    finds no room, records are applied without it until a checkpoint finds some. With too little memory for a batch,
+    smaller ones are tried.
     """
 
     def __init__(self, core: Core, database: Database, applied: int) -> None:
@@ -60,7 +60,7 @@ class Applier:
         self.failure = ""
         """Why nothing can be applied now; empty if it can, or if only disk space or memory is lacking."""
         self.lacking: Lack | None = None
-        """What is lacking to apply or to checkpoint: disk space, memory or (None) nothing."""
+        """What applying or a checkpoint lacks: disk space, memory or (None) nothing."""
         self.stuck: Lack | None = None
         """What is lacking to apply."""
         self._applying = False
@@ -300,8 +300,8 @@ class Applier:
         return True
 
     def _purge_requests(self) -> None:
-        """Delete the outcomes of requests that memory had forgotten by the last time: who was told that his request is
-        known has read its outcome since.
+        """Delete the outcomes of requests that memory had already forgotten at the last call. A caller that was told
+        that its request is known has read the outcome since.
         """
         if time.monotonic() - self._last_purge < PURGE_SECONDS:
             return

@@ -31,7 +31,7 @@ _USER = (("tenant_id", arrow.TEXT), ("user_id", arrow.TEXT))
 
 
 class NotApplicable(Exception):
-    """A record whose changes, or whose kinds of records, this version of Remora does not know."""
+    """A record with changes, or with kinds of records, that this version of Remora does not know."""
 
     def __init__(self, cause: ValueError) -> None:
         super().__init__(f"the journal holds what this version of Remora cannot apply: {cause}")

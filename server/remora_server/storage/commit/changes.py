@@ -12,7 +12,7 @@ from remora_server.storage.schema.kinds import ColumnType, Kind, RecordDraft
 from remora_server.storage.v1 import record_pb2
 
 Change: TypeAlias = Callable[[record_pb2.Change], object]
-"""Fills a change of a record: a message that is made apart would be copied into the record, its body included."""
+"""Fills a change of a record in place. A separately made message would be copied into the record, with its body."""
 
 _VALUES: dict[ColumnType, str] = {
     "bool": "boolean",
@@ -127,17 +127,17 @@ def put_record(
 
 
 def remove_record(kind: Kind, uid: int, partition: bytes, key: bytes) -> Change:
-    """One record goes."""
+    """Removes one record."""
     return _remove_records(kind, uid, record_pb2.RemoveRecords.EXTENT_RECORD, partition, key)
 
 
 def remove_partition(kind: Kind, uid: int, partition: bytes) -> Change:
-    """All records of a partition go."""
+    """Removes all records of a partition."""
     return _remove_records(kind, uid, record_pb2.RemoveRecords.EXTENT_PARTITION, partition)
 
 
 def remove_prefix(kind: Kind, uid: int, prefix: bytes) -> Change:
-    """All records of the partitions that begin so go."""
+    """Removes all records of the partitions with a prefix."""
     return _remove_records(kind, uid, record_pb2.RemoveRecords.EXTENT_PREFIX, prefix)
 
 

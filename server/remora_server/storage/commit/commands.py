@@ -17,9 +17,9 @@ T = TypeVar("T")
 
 
 class Planned(Struct, frozen=True):
-    """What a command decided: its changes, what they come to, and whose they are.
+    """The decisions of a command: its changes, their outcome and their user.
 
-    `time` is the record's; None for the time that the plan was given. `tell` is told the revision of an accepted plan
+    `time` is the record's; None for the time that the plan was given. `tell` gets the revision of an accepted plan
     while the locks are held.
     """
 

@@ -29,7 +29,7 @@ from remora_server.storage.v1 import record_pb2
 
 MAX_RECORD_BYTES = 16 << 20
 SETTLE_SECONDS = 30.0
-"""How long work in the background waits for the database before it fails, to be tried again."""
+"""How long background work waits for the database before it fails and is tried again."""
 
 
 class Accepted(Struct, frozen=True):
@@ -41,7 +41,7 @@ class Accepted(Struct, frozen=True):
 
 
 class Commits:
-    """Accepts records and waits for them. Accept under the lock of what is touched; wait outside of it."""
+    """Accepts records and waits for them. Accept under the lock of the records that change; wait outside of it."""
 
     def __init__(self, core: Core, database: Database, applier: Applier, requests: RequestIds) -> None:
         self._core = core
@@ -89,8 +89,8 @@ class Commits:
             raise StoreFailed
 
     def _require_reach(self) -> None:
-        """Refuse at once what would wait for a database that cannot be written. Raises StoreFull, MemoryExhausted,
-        StoreFailed.
+        """Refuse at once a write that would wait for a database that cannot be written. Raises StoreFull,
+        MemoryExhausted, StoreFailed.
         """
         if (self._applier.stuck or self._applier.failure) and self._core.is_behind():
             raise self._applier.stuck or StoreFailed
@@ -106,7 +106,7 @@ class Commits:
     def nothing(self, write: Write, now: int) -> Accepted:
         """A write that found nothing to change in what was accepted, which may not be durable yet.
 
-        One with a request id is remembered: what is there when it comes again is not its own to change.
+        A write with a request id is remembered, so that a repeat does not change what was written in between.
         """
         if write.request_id:
             return self.accept(write, now, [], Outcome(revision=0))
@@ -205,7 +205,9 @@ def _record(write: Write, now: int, changes: Iterable[Change], outcome: Outcome,
 
 
 def _keep(outcome: Outcome, kept: record_pb2.Outcome) -> None:
-    """Put an outcome into a record, without its revision. In place: a message that is made apart would be copied."""
+    """Put an outcome into a record, without its revision. It is done in place, because a separate message would be
+    copied.
+    """
     kept.conversation_id = outcome.conversation_id
     kept.time = outcome.time
     for placed in outcome.messages:

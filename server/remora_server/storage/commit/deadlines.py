@@ -13,6 +13,6 @@ def remaining(deadline: float | None) -> float | None:
 
 
 def require_time(deadline: float | None) -> None:
-    """Refuse work that takes its time where there is none left. Raises DeadlineExceeded."""
+    """Refuse slow work if there is no time left. Raises DeadlineExceeded."""
     if deadline is not None and deadline <= time.monotonic():
         raise DeadlineExceeded

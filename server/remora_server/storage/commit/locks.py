@@ -18,11 +18,11 @@ STRIPES = 1024
 T = TypeVar("T")
 
 WITHOUT_END = -1.0
-"""What `threading.Lock` calls no limit."""
+"""The timeout that means no limit for `threading.Lock`."""
 
 
 class Held:
-    """A lock to be held for a while, where it can be had by a deadline: entering raises DeadlineExceeded."""
+    """A lock, held while this is entered. Entering raises DeadlineExceeded if it is not free by a deadline."""
 
     __slots__ = ("_deadline", "_lock")
 
@@ -42,7 +42,7 @@ class Held:
 
 
 class Locked(Generic[T]):
-    """What is found under a lock: entering takes the lock, then looks."""
+    """A value that is read under a lock: entering takes the lock, then reads."""
 
     __slots__ = ("_lock", "_look")
 
@@ -65,13 +65,13 @@ class Locked(Generic[T]):
 
 
 class Locks:
-    """A lock for each key of a tenant: a conversation's id, or what a record stands under. Two keys may share one."""
+    """A lock for each key of a tenant: a conversation's id, or the key of a record. Two keys may share one."""
 
     def __init__(self, level: Level) -> None:
         self._stripes = [new_lock(level, index) for index in range(STRIPES)]
 
     def of(self, access: Access, key: Hashable) -> Held:
-        """The lock of one key. Never take a second while holding one: use `all_of`."""
+        """The lock of one key. Never take a second one while holding it: use `all_of`."""
         return Held(self._stripes[_stripe(access, key)], access.deadline)
 
     @contextmanager

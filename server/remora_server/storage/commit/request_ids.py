@@ -1,7 +1,8 @@
 """Which requests were committed lately, so that a repeat gets the first outcome and writes nothing.
 
-Memory knows those since the start, and those before once they are loaded, for which no start waits. Until then, hashes
-of the latter, read at the start, tell a new request from a repeat; only a repeat is looked up in the database.
+Memory has the requests since the start. Those of the hour before are loaded after it, so that no start waits for them.
+Until then, their hashes, which the start reads, distinguish a new request from a repeat. Only a repeat is looked up in
+the database.
 """
 
 from __future__ import annotations
@@ -26,14 +27,14 @@ FoundRequest: TypeAlias = tuple[int, bool]
 
 REMEMBERED_MICROS = 3_600_000_000
 PAGE_REVISIONS = 4096
-"""The requests among so many revisions are loaded at a time: calls are answered between two pages."""
+"""How many revisions are searched for requests at a time. Calls are answered between two pages."""
 
 
 class RequestIds:
     """The requests of a store that was opened with this revision in its database."""
 
     def __init__(self, core: Core, database: Database, reach: int) -> None:
-        """Has the database read through what is to be loaded. Raises StoreDamaged, for which a start makes it good."""
+        """Reads all requests to load once. Raises StoreDamaged, on which a start repairs the database."""
         self._core = core
         self._database = database
         self._reach = reach
@@ -53,7 +54,7 @@ class RequestIds:
         self._thread.start()
 
     def close(self) -> None:
-        """Load no more."""
+        """Stop loading."""
         self._thread.end()
         self._stopping.set()
         self._thread.join()
@@ -67,7 +68,7 @@ class RequestIds:
 
         Raises DeadlineExceeded if the database must be asked and there is no time for that.
         """
-        hashes = self._hashes  # First: they go once all is loaded.
+        hashes = self._hashes  # Read them first: they are dropped once all is loaded.
         is_loaded = self._core.has_loaded_requests()
         found = self.find_in_memory(write)
         if found is not None or is_loaded:

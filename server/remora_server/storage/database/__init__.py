@@ -1,1 +1,1 @@
-"""The data directory and DuckDB in it: files, tables, columns, what a failure says. Knows no journal and no rule."""
+"""The data directory and DuckDB in it: files, tables, columns, kinds of failures. Knows no journal and no rules."""

@@ -52,7 +52,7 @@ that is more. DuckDB decodes 2,048 lists to read one of them.
 """
 
 REOPEN_SECONDS = 5.0
-"""How long a query waits for a database that failed to be opened again."""
+"""How long a query waits until a failed database is opened again."""
 _DAMAGE = re.compile(
     r"corrupt|checksum|not read enough bytes|replaying WAL|This WAL was|WAL does not match"
     r"|not a valid DuckDB|deseriali",
@@ -62,7 +62,7 @@ _NO_DAMAGE = re.compile(r"No space left|Out of Memory|Could not write|Permission
 
 
 def is_damage(error: BaseException) -> bool:
-    """Whether an error of DuckDB says that its files are not what was written, rather than that something lacks."""
+    """Whether an error of DuckDB reports damaged files, and not a lack of something."""
     text = str(error)
     return isinstance(error, duckdb.Error) and bool(_DAMAGE.search(text)) and not _NO_DAMAGE.search(text)
 
@@ -107,7 +107,7 @@ class Database:
         self._reads = max(1, memory_bytes // 2 // READ_BYTES)
         self._readers = Turns(Level.READ, self._reads)
         self.copying = new_lock(Level.COPY)
-        """Held while the database is copied: it is not reopened meanwhile, unless it has failed."""
+        """Held while the database is copied. It is not reopened meanwhile, unless it has failed."""
         self._dimension = 0
         self.logs = True
         """Whether commits are written to the write-ahead log."""
@@ -209,11 +209,11 @@ class Database:
         self._unlogged_bytes += size
 
     def rows(self, sql: str, parameters: object = None) -> list[tuple[Any, ...]]:
-        """All rows of a query. Raises what `snapshot` raises; not to be called inside of one."""
+        """All rows of a query. Raises the errors of `snapshot`. Do not call it inside a snapshot."""
         return self._answer(lambda cursor: cursor.execute(sql, parameters).fetchall())
 
     def snapshot(self, ask: Callable[[duckdb.DuckDBPyConnection], T]) -> T:
-        """What several queries say of one state of the database, on the calling thread's cursor.
+        """The results of several queries on one state of the database, on the calling thread's cursor.
 
         They are asked again, once, where they meet a database that has failed and is opened again. Raises StoreDamaged
         where rows are not what was written, MemoryExhausted where they take more than there is, StoreFailed where the
@@ -225,7 +225,7 @@ class Database:
             try:
                 return ask(cursor)
             finally:
-                # A failure may have ended the transaction already.
+                # The failure may have ended the transaction already.
                 with suppress(duckdb.TransactionException):
                     cursor.rollback()
 
@@ -386,7 +386,7 @@ class Database:
                 self.reopen(lambda: None, logs=True, has_failed=True)
 
     def checkpoint(self) -> None:
-        """Move the write-ahead log into the file, or give room back that what is deleted takes in memory.
+        """Move the write-ahead log into the file or, for a database in memory, free the memory of deleted rows.
 
         Raises duckdb.TransactionException where a transaction is in the way, OSError where there is no room: not even
         tried, because one that fails for it ends all queries. Where it fails for lack of memory, with a FatalException,

@@ -39,7 +39,7 @@ class DirectoryError(Exception):
 
 
 class Format(Struct, frozen=True):
-    """What the file FORMAT says. `begun`: the store was open once, so that its database and its journal were there."""
+    """The content of the file FORMAT. `begun`: the store was open once, so that it had a database and a journal."""
 
     format_version: Annotated[int, Meta(ge=1)]
     store_id: Annotated[str, Meta(pattern="^[0-9a-f]{32}$")]
@@ -47,11 +47,11 @@ class Format(Struct, frozen=True):
 
 
 class FormatDamaged(Exception):
-    """The file FORMAT cannot be read as one."""
+    """The file FORMAT is malformed."""
 
 
 def read_format(directory: Path) -> Format:
-    """The format of a data directory, be it one that this version knows or not. Raises OSError, FormatDamaged."""
+    """The format of a data directory, also if this version does not know it. Raises OSError, FormatDamaged."""
     file = directory / _FORMAT_FILE
     try:
         return msgspec.json.decode(file.read_bytes(), type=Format)
@@ -81,11 +81,11 @@ class DataDirectory:
 
     @property
     def has_begun(self) -> bool:
-        """Whether the store was open once: then its database and its journal were there."""
+        """Whether the store was open once, so that it had a database and a journal."""
         return self._has_begun
 
     def mark_begun(self) -> None:
-        """Note that the store is open."""
+        """Record that the store is open."""
         if not self._has_begun:
             self._has_begun = True
             _write_durably(self.path / _FORMAT_FILE, _format(self.store_id, begun=True))
@@ -105,7 +105,7 @@ class DataDirectory:
         _write_durably(self.path / OPERATOR_TOKEN_FILE, token.encode())
 
     def close(self) -> None:
-        """Let other processes in."""
+        """Release the lock for other processes."""
         os.close(self._lock)
 
     def _read_format(self) -> bytes:
@@ -142,7 +142,7 @@ class DataDirectory:
         return (self.path / FILE_NAME).exists() or self._holds_journal()
 
     def _require_journal(self) -> None:
-        """A store that was open has a journal from then on. Begun anew, it would hide the loss of what was in it."""
+        """A store that was open must have a journal. A new one would hide the loss of the old one."""
         if self._has_begun and not self._holds_journal():
             raise DirectoryError(
                 f"{self.path} holds a store, but its journal is missing, and what was in it alone is lost: restore a "
@@ -157,7 +157,7 @@ class DataDirectory:
 
 
 class NewDirectory:
-    """A data directory that is made of something else, while it is entered. Nobody serves it before `finish`.
+    """A data directory that is made from a backup or a damaged store. It cannot be served before `finish`.
 
     What failed, or was interrupted, leaves nothing that the next does not clear. Raises DirectoryError if the
     directory is not empty.
@@ -184,7 +184,7 @@ class NewDirectory:
         return self
 
     def finish(self) -> None:
-        """Everything is there: from now on it can be served."""
+        """Complete the directory, so that it can be served."""
         (self.path / _UNFINISHED_FILE).rename(self.path / _FORMAT_FILE)
         sync_folder(self.path)
 
@@ -208,12 +208,12 @@ class NewDirectory:
 
 
 def contents(path: Path) -> set[Path]:
-    """What is in a directory, without what may stand in one that is still to be begun. Raises OSError."""
+    """The entries of a directory, without those that an unused one may have. Raises OSError."""
     return {entry for entry in path.iterdir() if entry.name not in _HARMLESS}
 
 
 def _refuse_foreign(path: Path, complaint: str) -> None:
-    """Refuse a directory of something else before anything is written to it. Raises DirectoryError."""
+    """Refuse a directory with other content before anything is written to it. Raises DirectoryError."""
     try:
         is_foreign = not any((path / name).exists() for name in _MARKS) and bool(contents(path))
     except OSError:  # it does not exist, or cannot be read: taking its lock says so
@@ -252,7 +252,7 @@ def _remove(entry: Path) -> None:
 
 
 def _write_durably(file: Path, content: bytes) -> None:
-    """Write a file whole, for its owner alone: it has its content, or is not there."""
+    """Write a file atomically, for its owner only: it has all its content, or does not exist."""
     fresh = file.with_name(file.name + _NEW)
     with os.fdopen(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600), "wb") as stream:
         stream.write(content)
@@ -263,7 +263,7 @@ def _write_durably(file: Path, content: bytes) -> None:
 
 
 def sync_file(path: Path) -> None:
-    """Have a file's content survive a crash."""
+    """Sync a file's content, so that it survives a crash."""
     handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)
@@ -272,7 +272,7 @@ def sync_file(path: Path) -> None:
 
 
 def sync_folder(path: Path) -> None:
-    """Have a folder's entries survive a crash."""
+    """Sync a folder's entries, so that they survive a crash."""
     folder = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(folder)

@@ -11,7 +11,7 @@ _TEXTS = [os.strerror(number) for number in (errno.ENOSPC, errno.EDQUOT, errno.E
 
 
 def is_lack_of_space(error: BaseException) -> bool:
-    """Whether what failed would have gone well with more room on the disk."""
+    """Whether a failure is due to a lack of disk space."""
     text = str(error)
     return any(lack in text for lack in _TEXTS)
 

@@ -12,7 +12,7 @@ from remora_server.storage.database.disk_space import is_lack_of_space
 Lack: TypeAlias = type[StoreFull] | type[MemoryExhausted]
 
 _NO_MEMORY = "Out of Memory Error"
-"""How DuckDB begins to say so; where a checkpoint was cut short, within the text of another error."""
+"""How DuckDB's messages of this begin. For an interrupted checkpoint it is within the text of another error."""
 _NOTHING_ALLOCATED = ("failed to allocate data of size", "could not allocate block", "failed to pin block")
 
 
@@ -24,7 +24,7 @@ def lack_of(error: BaseException) -> Lack | None:
 
 
 def is_lack_of_memory(error: BaseException) -> bool:
-    """Whether what failed would have gone well with more memory for the database."""
+    """Whether a failure is due to a lack of memory for the database."""
     text = str(error)
     return isinstance(error, duckdb.OutOfMemoryException | MemoryError) or (
         isinstance(error, duckdb.Error) and any(told in text for told in (_NO_MEMORY, *_NOTHING_ALLOCATED))

@@ -69,10 +69,11 @@ REQUESTS: Columns = (
 
 OWNER: Columns = (("tenant_id", arrow.TEXT), ("conversation_uid", arrow.UINT64))
 PARTITION: Columns = (("place", arrow.UINT64), *OWNER, ("partition", arrow.BLOB))
-"""What finds a partition: `place` is a hash of the others, so that a search reads 8 bytes of a row."""
+"""The columns by which a partition is found. `place` is a hash of the others, so that a search reads 8 bytes of a row.
+"""
 RECORD: Columns = (*PARTITION, ("key", arrow.BLOB))
 EXPIRY: Columns = (*RECORD, ("revision", arrow.UINT64), ("expire_time", arrow.INT64))
-"""A record's expire time, where it still has this revision."""
+"""A record's expire time, if the record still has this revision."""
 
 _ARROW: dict[ColumnType, arrow.ArrowType] = {
     "bool": arrow.BOOL,
@@ -105,7 +106,7 @@ def columns_of(kind: Kind) -> Columns:
 def creation(kind: Kind) -> str:
     """The statement that makes a kind's table."""
     own = "".join(f"{field.name} {_SQL[field.column_type]}, " for field in kind.columns)
-    # Compressed, a body is read with all those of the 2,047 rows beside it.
+    # A compressed body is read together with those of the 2,047 rows beside it.
     compression = " USING COMPRESSION uncompressed" if kind.has_long_bodies else ""
     return f"""CREATE TABLE {kind.name} (
         tenant_id TEXT NOT NULL, conversation_uid UBIGINT NOT NULL, place UBIGINT NOT NULL,
@@ -115,13 +116,13 @@ def creation(kind: Kind) -> str:
 
 
 def shape(kind: Kind) -> str:
-    """What must not change in a kind: its name and its columns."""
+    """The parts of a kind that must not change: its name and its columns."""
     own = ", ".join(f"{field.name} {field.column_type}" for field in kind.columns)
     return f"{kind.name}({own})"
 
 
 def without_parent(kind: Kind, parent: Kind) -> str:
-    """The condition of records whose parent's record is not there."""
+    """The condition of records without their parent's record."""
     return f"""NOT EXISTS (SELECT 1 FROM {parent.name} AS parent WHERE parent.tenant_id = {kind.name}.tenant_id
         AND parent.conversation_uid = {kind.name}.conversation_uid
         AND parent.partition || parent.key = {kind.name}.partition)"""  # noqa: S608 - tables of ours

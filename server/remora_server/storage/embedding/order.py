@@ -10,7 +10,7 @@ from remora_server.domain.search import Portion, Unembedded
 from remora_server.storage.embedding.scopes import Part, ResolvedScope
 
 OWN_BYTES = 512
-"""What a waiting message takes besides its text, about."""
+"""The approximate memory of a waiting message besides its text, in bytes."""
 
 
 class EmbeddingOrder:

@@ -212,7 +212,9 @@ class PendingEmbeddings:
         return wait
 
     def _scan(self) -> bool:
-        """Take in some of what was left behind where nothing else waits; whether something does then."""
+        """If nothing else waits, take in some of the messages that were left behind. Returns whether any message waits
+        then.
+        """
         with self._scanning:
             with self._filled:
                 if self._order or not self._must_scan:
@@ -256,7 +258,7 @@ class PendingEmbeddings:
                 self._hold(message, put_in)
 
     def _report(self, *, more: bool) -> None:
-        """Tell the log how a long backlog gets on."""
+        """Log the progress of a long backlog."""
         now = time.monotonic()
         if more and now - self._last_report > REPORT_SECONDS:
             self._last_report = now
@@ -298,7 +300,7 @@ class PendingEmbeddings:
         self._let_go([vector.message for vector in vectors])
 
     def _let_go(self, messages: Sequence[Unembedded]) -> None:
-        """These have their vectors."""
+        """Note that these have their vectors."""
         with self._filled:
             self._throughput.add(len(messages))
             for message in messages:
@@ -351,7 +353,7 @@ class EmbeddingQueues:
             queue.deleted(uid)
 
     def status(self) -> Mapping[str, EmbeddingStatus]:
-        """What each model has still to do, by the name of its vectors."""
+        """The remaining work of each model, by the name of its vectors."""
         return {model.name: queue.status() for model, queue in self._queues.items() if model.name}
 
 
