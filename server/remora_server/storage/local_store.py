@@ -86,8 +86,8 @@ class NotApplied(Exception):
 class StoreOptions(Struct, frozen=True):
     """Where the store lives (None: in memory only) and how much memory it may take, in bytes.
 
-    `operator_token` is left in the directory, for the operator's commands. At most `waiting_searches` searches wait for
-    vectors at a time: each holds a thread that others need.
+    `operator_token` is written into the directory, for the operator's commands. At most `waiting_searches` searches
+    wait for vectors at a time: each holds a thread that others need.
     """
 
     directory: Path | None
@@ -150,7 +150,7 @@ class LocalStore:
         self.requests.start()
 
     def _join_mending(self, options: StoreOptions, count_tokens: CountTokens, directory: DataDirectory) -> None:
-        """Each mending lets the next attempt come further: first without what is damaged, then from nothing."""
+        """Each repair lets the next attempt get further: first without the damaged files, then without any."""
         for make_good in (mend, rebuild):
             try:
                 return self._join(options, count_tokens)
@@ -290,7 +290,7 @@ class LocalStore:
         )
 
     def _follow_unapplied(self, lack: Lack) -> None:
-        """Have memory follow what the database cannot take now."""
+        """Have memory follow the records that the database cannot take now."""
         followed = self.core.follow_unapplied(self.applier.applied, now=wall_clock())
         logger.warning(
             "what the database lacks is served from the journal", extra={"reason": _TOLD[lack], "records": followed}
@@ -318,7 +318,7 @@ class LocalStore:
                 self._directory.close()
 
     def bundle(self) -> Store:
-        """What is served of this store."""
+        """The bundle of this store that is served."""
         return Store(
             id=self.store_id.hex(),
             secret=self._secret,
@@ -423,7 +423,7 @@ def _leave_operator_token(directory: DataDirectory, token: str) -> None:
 
 
 def _failure_behind(error: BaseException) -> BaseException:
-    """What DuckDB raised, where an error of the domain stands for it."""
+    """DuckDB's error, if an error of the domain was raised from it."""
     cause = error.__cause__
     return cause if isinstance(error, RemoraError) and isinstance(cause, duckdb.Error) else error
 

@@ -30,7 +30,9 @@ WHERE name <> '' AND conversation_uid IN (SELECT unnest(?)) GROUP BY ALL
 
 
 class _Load(Struct, eq=False):
-    """Names that are being read. What was written to meanwhile is not kept: the names may be others by then."""
+    """Names that are being read. Those of parts that were written to meanwhile are not kept, because they may have
+    changed.
+    """
 
     parts: set[Part]
     written: set[Part] = field(default_factory=set)
@@ -65,7 +67,7 @@ class Speakers:
                     self._update(part, names)
 
     def _update(self, part: Part, written: Mapping[int, str]) -> None:
-        """Messages have these names now. Of a name that the last to have it has no more, others may have it."""
+        """Note the present names of messages. A name that its last message no longer has may still belong to others."""
         known = self._known.get(part)
         if known is None or any(written.get(last, name) != name for name, last in known.items()):
             self._forget(part)
@@ -87,7 +89,7 @@ class Speakers:
                 self._forget(part)
 
     def _forget(self, part: Part) -> None:
-        """The names are to be read again: also those that are being read may be others by now."""
+        """Have the names read again, also those that are being read, because they may have changed."""
         self._known.pop(part, None)
         for load in self._loads:
             load.written.add(part)

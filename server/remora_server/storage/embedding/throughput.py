@@ -1,4 +1,4 @@
-"""How many of something are done per second, of late."""
+"""The recent rate of something, per second."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Throughput:
         self._since = 0.0
 
     def add(self, count: int) -> None:
-        """So many were done just now."""
+        """Count some that were done just now."""
         now = self._forget()
         if not self._done:
             self._since = now

@@ -30,26 +30,26 @@ from remora_server.storage.schema import keys
 from remora_server.storage.schema.kinds import CHANNEL_BLOBS, CHECKPOINT_PARTS, CHECKPOINT_WRITES, CHECKPOINTS
 
 Stored: TypeAlias = ChannelBlob | CheckpointWrite
-"""What holds a value, or names the upload that does."""
+"""A record that holds a value, or names the upload that holds it."""
 
 UNNAMED_SECONDS = 3600
-"""How long parts stay that no write has named."""
+"""How long parts stay that no write names."""
 CACHED_BYTES = 32 << 20
 LONGEST_CACHED = CACHED_BYTES // 8
 LONGEST_COMPARED = 16 << 20
 """Longer values are stored as they came."""
 LONGEST_DIFFERENCE = 1 << 20
 _BRIEF = 64 << 10
-"""What is longer is not compared in between other calls."""
+"""Longer values are not compared between other calls."""
 _PIECE_BYTES = 12
-"""What a piece takes in a record, about."""
+"""The approximate size of a piece in a record."""
 
 _SIZE, _DEPTH, _BASE_VERSION, _BASE_FORK = (
     CHANNEL_BLOBS.column_names.index(name) for name in ("size", "depth", "base_version", "base_fork")
 )
 _PIECE_SIZE = CHECKPOINT_PARTS.column_names.index("part_bytes")
 _STORED_BYTES = 16 << 10
-"""How long the pieces are that an upload is stored in, but for the last one: DuckDB holds 2,048 of them at a time."""
+"""The length of all pieces of a stored upload but the last one. DuckDB holds 2,048 of them at a time."""
 _PIECES_OF_PART = UPLOADED_PART_BYTES // _STORED_BYTES
 _PIECES_AT_ONCE = REPLY_BYTES // _STORED_BYTES
 
@@ -90,7 +90,7 @@ def scope_at(partition: bytes) -> Scope:
 
 
 class ChannelValue(Struct, frozen=True):
-    """A value of a channel that is not read yet: where it is stored, whose it is, and how long."""
+    """A value of a channel that is not read yet: where it is stored, its user, and its length."""
 
     scope: Scope
     key: bytes
@@ -203,7 +203,7 @@ class ChannelValues:
             self._require_size(stored.data, stored.size)
             return stored.data[begin:end]
         first, last = begin // _STORED_BYTES, -(-end // _STORED_BYTES)
-        # A few after the others: the database has no memory for many.
+        # A few at a time, because the database has no memory for many.
         place = scope.parts(stored.upload_id)
         found = [
             each

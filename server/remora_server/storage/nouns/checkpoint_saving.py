@@ -1,4 +1,4 @@
-"""What one write saves of checkpoints: decided on what is accepted, and on what the same request saved before."""
+"""Plans one write of checkpoints, on what is accepted and on what the same request saved before."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ class Saving:
         return [*kept, *self._records.changes(self._write, puts)]
 
     def stored(self, revision: int) -> None:
-        """The write is accepted."""
+        """Note that the write is accepted."""
         for scope, planned in self._blobs.items():
             self._values.stored(self._write, scope, list(planned.values()), revision)
 
@@ -106,8 +106,8 @@ class Saving:
         draft: ValueDraft,
         inherited: ChannelVersion | None,
     ) -> int:
-        """Plan a value where its version has none, and return which of the version's values it is: one that is there
-        already is not stored again.
+        """Plan a value, and return its fork among the version's values. A value that exists already is not stored
+        again.
         """
         version = version_text(channel.version)
         planned = self._blobs.setdefault(scope, {})
@@ -166,7 +166,7 @@ class Saving:
 
 
 def places_of(checkpoints: Iterable[CheckpointDraft], tasks: Iterable[TaskDraft]) -> Iterable[Partition]:
-    """Whose locks a write holds."""
+    """The partitions that a write locks."""
     for draft in checkpoints:
         checkpoint = draft.name
         scope = scope_of(checkpoint.thread_id, checkpoint.checkpoint_ns)

@@ -35,7 +35,7 @@ from remora_server.storage.schema.keys import KeyType, encode
 from remora_server.storage.schema.kinds import BY_CHECKPOINT_ID, CHANNEL_BLOBS, CHECKPOINT_WRITES, CHECKPOINTS
 
 _ENTRY_BYTES = 64
-"""What surrounds a value in a reply, at most, without its names."""
+"""The most bytes around a value in a reply, without its names."""
 _ANCESTORS_AT_ONCE = 64
 _WRITES_AT_ONCE = 1_000
 
@@ -184,7 +184,7 @@ class Checkpoints:
             try:
                 return self._complete(read, scope, record, room)
             except StoreDamaged:
-                # What it is made of may have been deleted meanwhile, with the checkpoint.
+                # Its values may have been deleted meanwhile, with the checkpoint.
                 again, _ = self._records.get(read, scope.checkpoints, record.key)
                 if again is None:
                     return b""
@@ -261,7 +261,7 @@ class _Walk:
         """Where the next page begins, once the steps have been read."""
 
     def steps(self) -> Iterator[bytes]:
-        """The ancestors that have something to tell, in wire form."""
+        """The ancestors that have values of the channels, in wire form."""
         room, told, passed, known = REPLY_BYTES, 0, set[str](), dict[bytes, Record]()
         while self._at and self._channels and self._at not in passed:
             record = self._checkpoints.ancestor(self._read, self._scope, self._at, known)
@@ -299,12 +299,12 @@ class _Walk:
 
 
 def _behind(prefix: bytes) -> bytes:
-    """What comes after every key that begins so: the last byte of a prefix ends a text."""
+    """A bound after every key with this prefix. The last byte of a prefix ends a text."""
     return prefix[:-1] + bytes([prefix[-1] + 1])
 
 
 def _is_of_scope(query: CheckpointQuery) -> bool:
-    """Whether a query selects by nothing but the thread, the namespace and ids."""
+    """Whether a query selects only by thread, namespace and ids."""
     of_scope = query.thread_id and query.checkpoint_ns is not None
     return bool(of_scope) and not (query.checkpoint_id or query.members or query.user_id or query.run_id)
 

@@ -1,4 +1,4 @@
-"""What the nouns of the local store share."""
+"""The parts that the nouns of the local store share."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from remora_server.storage.records.records import Records
 
 
 class StoreContext(Struct, frozen=True):
-    """The engine, the database, the ways of reads and of writes, and where ids come from."""
+    """The engine, the database, the readers and writers, and the source of ids."""
 
     core: Core
     database: Database

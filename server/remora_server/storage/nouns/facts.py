@@ -85,7 +85,7 @@ class Facts:
         touched: Sequence[str],
         enter: Callable[[Ledger], list[tuple[str, bool]]],
     ) -> Outcome:
-        """Write what a ledger of the facts whose ids begin so makes of an entry."""
+        """Write the result of an entry on a ledger of the facts with a prefix of ids."""
         place = _place(user_id)
 
         def plan(_: None, now: int) -> Planned:
@@ -130,7 +130,7 @@ class Facts:
         touched: Sequence[str] | None,
         left: Callable[[Fact], Fact | None],
     ) -> Outcome:
-        """Leave others in the place of versions, or (None) none; of facts whose ids begin so, or (None) of all."""
+        """Replace versions by others, or (None) remove them: of the facts with a prefix of ids, or (None) of all."""
         place = _place(user_id)
 
         def plan(_: None, _now: int) -> Planned | None:
@@ -170,7 +170,7 @@ class Facts:
         return Planned(changes, Outcome(revision=0, deleted_records=len(forgotten)), user_id, tell=tell)
 
     def _recorded(self, access: Access, place: Partition, touched: Sequence[str]) -> Iterator[Record]:
-        """What is recorded now of the facts whose ids begin so, under the partition's lock."""
+        """The facts with a prefix of ids as they are recorded now, under the partition's lock."""
         return self._versions(access, place, touched, where=((_VERSION_COLUMN, CURRENT),))
 
     def _versions(
@@ -180,7 +180,7 @@ class Facts:
         touched: Sequence[str] | None,
         where: tuple[tuple[int, Value], ...] = (),
     ) -> Iterator[Record]:
-        # Nothing more is accepted of the user's facts under their lock: what is published by now is all.
+        # Under their lock no more of the user's facts are accepted, so that the published ones are all.
         self._commits.wait_published(self._core.kind_touched(FACTS.number), access.deadline)
         read = Read(access.tenant_id, deadline=access.deadline)
         queries = [PartitionQuery()] if touched is None else [_beginning(prefix) for prefix in touched]
@@ -314,7 +314,7 @@ def _together(given: Iterable[str]) -> list[str]:
 
 
 def _beginning(prefix: str) -> PartitionQuery:
-    """The facts whose ids begin so, in the order of their keys. A prefix ends with a hyphen."""
+    """The facts with a prefix of ids, in the order of their keys. A prefix ends with a hyphen."""
     behind = prefix[:-1] + chr(ord("-") + 1)
     return PartitionQuery(after=(FACTS.encode_key(prefix, 0),), before=(FACTS.encode_key(behind, 0),))
 

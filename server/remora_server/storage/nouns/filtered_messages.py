@@ -1,4 +1,4 @@
-"""Pages of the messages whose attributes pass a filter: of each page without it, those that do."""
+"""Pages of messages with attributes that pass a filter: each unfiltered page without the others."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def _behind(query: MessageQuery, sequence: int) -> MessageQuery:
 
 
 def _page(query: MessageQuery, kept: Sequence[_Entry], edge: int, *, more: bool, revision: int) -> MessagePage:
-    """The page of what is kept, whose far side is the last sequence that was looked at."""
+    """The page of the messages that pass. Its far side is the last sequence that was looked at."""
     near = kept[0][0] if kept else edge
     first, last = (edge, near) if query.newest else (near, edge)
     ascending = kept[::-1] if query.newest else kept

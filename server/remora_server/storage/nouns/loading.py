@@ -87,7 +87,7 @@ class AcceptedConversation:
 
 
 class NewConversation:
-    """A conversation that the write at hand creates: nothing has been accepted of it."""
+    """A conversation that the current write creates. Nothing of it has been accepted."""
 
     def __init__(self, draft: ConversationDraft) -> None:
         self.head = Head(
@@ -115,7 +115,7 @@ class Loader:
     """Makes conversations resident. What is not in memory has nothing unapplied, so that DuckDB holds all of it; only
     after a start that found no room there, the journal holds the rest.
 
-    Whatever asks DuckDB raises DeadlineExceeded instead where the deadline has passed.
+    If the deadline has passed, methods that would query DuckDB raise DeadlineExceeded instead.
     """
 
     def __init__(self, core: Core, database: Database, applier: Applier, locks: Locks) -> None:

@@ -113,7 +113,7 @@ class MemoryItems:
         place = _place(user_id)
 
         def plan(_: None, _now: int) -> Planned | None:
-            # Nothing more is accepted of the user's items under their lock: what is published by now is all.
+            # Under their lock no more of the user's items are accepted, so that the published ones are all.
             self._commits.wait_published(self._core.kind_touched(MEMORY_ITEMS.number), write.deadline)
             if not passing:
                 return self._all_removed(write, user_id)

@@ -39,5 +39,5 @@ class Pruning:
         return self._commands.run(write, self._records.held(write, moves), plan)
 
     def _is_there(self, write: Write, move: Remove) -> bool:
-        """Whether nobody has removed it since the database was asked."""
+        """Whether it still exists after the query of the database."""
         return self._records.may_be_there(write, Partition(self._kind, 0, move.partition), move.key)

@@ -1,4 +1,4 @@
-"""What has lately been replaced or removed among messages, by conversation. Kept in memory."""
+"""Recent replacements and removals of messages, by conversation. Kept in memory."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ MOST_CONVERSATIONS, MOST_CHANGES = 4_096, 256
 class RecentChanges:
     """Says whether messages have changed since a revision. Safe to share between threads.
 
-    What it has forgotten counts as changed, and so does everything before `began`.
+    Conversations that it has forgotten count as changed, and so does everything before `began`.
     """
 
     def __init__(self, began: int) -> None:

@@ -25,12 +25,12 @@ RUN_KEY = b""
 
 
 def place_of_run(run_id: str) -> Partition:
-    """Where a run stands."""
+    """The place of a run."""
     return Partition(WORKFLOW_RUNS, 0, WORKFLOW_RUNS.encode_partition(run_id))
 
 
 def place_of_entry(entry_id: str) -> Partition:
-    """Where an entry stands."""
+    """The place of an entry."""
     return Partition(HISTORY_ENTRIES, 0, HISTORY_ENTRIES.encode_partition(entry_id))
 
 
@@ -141,7 +141,7 @@ class RunParts:
         return self._of_run(name.run_id) if name.run_id else self._newest_place(access, name.id)
 
     def _newest_place(self, access: Access, part_id: str) -> Partition:
-        """Where there is none: the parts of the run without an id, which has none."""
+        """A place without records: the parts of a run with an empty id."""
         read = access if isinstance(access, Read) else Read(access.tenant_id, deadline=access.deadline)
         self._commits.begin_query_of(read, self._kind.number)
         [(partition,)] = self._database.rows(

@@ -32,9 +32,9 @@ from remora_server.storage.schema.kinds import (
 
 _KINDS = (CHECKPOINTS, CHANNEL_BLOBS, CHECKPOINT_WRITES, CHECKPOINT_PARTS)
 _MOST_MOVES = 20_000
-"""How much one journal record removes."""
+"""How many removals one journal record has."""
 _COPIED_BYTES = 4 << 20
-"""How much one journal record copies, about."""
+"""The approximate number of bytes that one journal record copies."""
 _ALL = 1_000
 
 T = TypeVar("T", ChannelBlob, Checkpoint, CheckpointPart, CheckpointWrite)
@@ -144,7 +144,7 @@ class Threads:
         return last if last.deleted_records else replace(last, deleted_records=deleted)
 
     def found(self, write: Write, scopes: Sequence[Scope]) -> dict[Scope, _Contents]:
-        """What some scopes have, under their locks: everything that was accepted."""
+        """The content of some scopes, under their locks: everything that was accepted."""
         self._commits.wait_published(self._core.accepted(), write.deadline)
         read = _read(write)
         return {scope: _Contents(self._checkpoints(read, scope), self._keys(read, scope.blobs)) for scope in scopes}
@@ -248,17 +248,17 @@ class _Chosen(Struct, frozen=True):
 
 
 _Choose: TypeAlias = Callable[[Mapping[Scope, _Contents]], Mapping[Scope, _Chosen]]
-"""What stays of some scopes; of a scope that is not named, everything."""
+"""What stays of some scopes. A scope that is not named stays as a whole."""
 
 
 class _Thinning:
-    """Plans what goes, of what is accepted when it is asked."""
+    """Plans the removals, on the accepted records at the time of the call."""
 
     def __init__(self, threads: Threads, write: Write, scopes: Sequence[Scope], choose: _Choose) -> None:
         self._threads, self._write, self._scopes, self._choose = threads, write, scopes, choose
 
     def planned_if_too_much(self, _: None, _now: int) -> Planned | None:
-        """The first part of what goes, if it is too much for one journal record."""
+        """The first part of the removals, if they are too many for one journal record."""
         moves = self._moves()
         return self._planned(moves[:_MOST_MOVES], 0) if len(moves) > _MOST_MOVES else None
 
@@ -435,14 +435,14 @@ def _copy(messages: list[tuple[Kind, Message]]) -> _Copy:
 
 
 def _without_parts(scope: Scope, upload_id: str) -> Iterator[Move]:
-    """A value that goes takes its upload along, which nothing else names and to which nothing is added."""
+    """A removed value is removed with its upload, which nothing else names and which does not grow any more."""
     if upload_id:
         place = scope.parts(upload_id)
         yield RemovePartitions(place.kind, 0, place.partition)
 
 
 def _thread_prefix(thread_id: str) -> bytes:
-    """What the partitions of a thread begin with."""
+    """The prefix of the partitions of a thread."""
     return encode([KeyType.TEXT], [thread_id])
 
 
@@ -451,5 +451,5 @@ def _read(write: Write) -> Read:
 
 
 def _part_of(write: Write) -> Write:
-    """A write that does a part of what one asks for, which is done when its last part is."""
+    """A write that does a part of another one, which is done when its last part is."""
     return replace(write, request_id="", fingerprint=b"")

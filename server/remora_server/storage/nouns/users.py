@@ -27,7 +27,7 @@ from remora_server.storage.schema.kinds import (
 
 
 class _Erasure(Struct, frozen=True):
-    """The changes that erase a user's part, and what they come to."""
+    """The changes that erase a user's part, and their outcome."""
 
     changes: list[changes.Change]
     messages: int = 0
@@ -102,7 +102,7 @@ class Users:
         return self._commands.run(write, self._held(write, user_id, owned=owned), plan)
 
     def _nobodys(self, write: Write, user_id: str) -> Iterator[Remove]:
-        """What goes with the user's runs and entries though it names no user."""
+        """The parts of the user's runs and entries that name no user, and are removed with these."""
         parameters = {"tenant": write.tenant_id, "user": user_id}
         for kind in self._records.kinds:
             if kind in (WORKFLOW_STEPS, TIMELINE_EVENTS):
