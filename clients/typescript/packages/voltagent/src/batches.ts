@@ -6,16 +6,26 @@ import { create, toBinary } from "@bufbuild/protobuf";
 const MOST_ELEMENTS = 1_000;
 /** A request may have 4 MiB. */
 const MOST_BYTES = 3 * 1024 * 1024;
+/** More than a tag and a length take, or a number. */
+const FIELD_BYTES = 16;
 
 /** The elements in runs that each fit into a request, in order; a single one that is larger stands alone. */
-export function* batches<Desc extends DescMessage>(
+export function batches<Desc extends DescMessage>(
   schema: Desc,
   elements: Iterable<MessageInitShape<Desc>>,
+): Iterable<MessageShape<Desc>[]> {
+  const messages = Array.from(elements, (element) => create(schema, element));
+  const isOne = messages.length <= 1 || (messages.length <= MOST_ELEMENTS && mostBytes(messages) <= MOST_BYTES);
+  return isOne ? [messages].filter(({ length }) => length > 0) : cut(schema, messages);
+}
+
+function* cut<Desc extends DescMessage>(
+  schema: Desc,
+  messages: readonly MessageShape<Desc>[],
 ): Generator<MessageShape<Desc>[]> {
   let batch: MessageShape<Desc>[] = [];
   let bytes = 0;
-  for (const element of elements) {
-    const message = create(schema, element);
+  for (const message of messages) {
     const size = toBinary(schema, message).length;
     if (batch.length === MOST_ELEMENTS || (batch.length > 0 && bytes + size > MOST_BYTES)) {
       yield batch;
@@ -25,9 +35,25 @@ export function* batches<Desc extends DescMessage>(
     batch.push(message);
     bytes += size;
   }
-  if (batch.length > 0) {
-    yield batch;
+  yield batch;
+}
+
+/** More bytes than a message, or a list of them, takes. It is quicker to say than how many they are. */
+function mostBytes(value: unknown): number {
+  if (typeof value === "string") {
+    return FIELD_BYTES + 3 * value.length;
   }
+  if (value instanceof Uint8Array) {
+    return FIELD_BYTES + value.length;
+  }
+  if (typeof value !== "object" || value === null) {
+    return FIELD_BYTES;
+  }
+  let bytes = FIELD_BYTES;
+  for (const key in value) {
+    bytes += 3 * key.length + mostBytes((value as Record<string, unknown>)[key]); // a map's keys are sent, too
+  }
+  return bytes;
 }
 
 /** Equal parts of a list of strings. */
