@@ -203,6 +203,19 @@ def test_a_conversation_that_is_there_gets_the_nodes_policy(server: Server, tena
     assert [message.id for message in chat.messages(None)] == ["m0", "m1"]
 
 
+@pytest.mark.parametrize("max_tokens", [1, 60, 100_000])
+def test_a_state_without_anything_new_writes_nothing(
+    server: Server, tenant: str, memory: Remora, max_tokens: int
+) -> None:
+    said = {"messages": [HumanMessage("Hello", id="m0")]}
+    with node_of(server, tenant, Scribe(), max_tokens=max_tokens, max_summary_tokens=None) as node:
+        node.invoke(said, CONFIG)
+        written = memory.conversation("trip").get().revision
+        node.invoke(said, CONFIG)
+
+    assert memory.conversation("trip").get().revision == written
+
+
 @pytest.mark.parametrize(
     ("state", "config", "complaint"),
     [

@@ -7,11 +7,11 @@ from typing import Any, Self, cast, overload
 from langchain_core.language_models import LanguageModelLike
 from langchain_core.messages import AnyMessage, BaseMessage, HumanMessage, RemoveMessage, SystemMessage
 from langchain_core.runnables import Runnable, RunnableConfig
-from langgraph.graph.message import REMOVE_ALL_MESSAGES
 
 from remora import AsyncConversation, AsyncRemora, Conversation, Remora
 from remora.errors import ConversationNotFoundError
 from remora.langgraph._server import Options, Server
+from remora.langgraph.messages import REMOVE_ALL_MESSAGES
 from remora.messages import Message
 from remora.short_term import KEEP_MESSAGES, Summarize, Summary
 
@@ -21,6 +21,8 @@ IS_SUMMARY = {"lc_source": "summarization"}
 """What LangChain marks its own summaries with."""
 MOST_MESSAGES = 1_000
 """Messages of one append."""
+SUMMARY_SHARE, MOST_SUMMARY_TOKENS = 4, 1_000
+"""A summary has at most one in so many of a policy's tokens if nothing else is said, and at most so many."""
 NEWEST = 100
 """Of how many messages of a conversation it is seen first whether they are among the state's."""
 
@@ -70,6 +72,8 @@ class SummarizationNode(Runnable[Any, dict[str, Any]]):
             timeout: Seconds of each call of the server.
         """
         self.name = name
+        if max_summary_tokens is None:  # as the server would say, so that the policy is the same when it is read
+            max_summary_tokens = max(1, min(max_tokens // SUMMARY_SHARE, MOST_SUMMARY_TOKENS))
         self.policy = Summarize(max_tokens, max_summary_tokens, keep_messages, by_client=model is not None)
         self.model = model
         self.input_messages_key = input_messages_key
