@@ -1,7 +1,7 @@
-"""Extractive summaries: the most central sentences of a conversation, as they were said and in their order.
+"""Extractive summaries: the most central sentences of a conversation, unchanged and in their order.
 
-A sentence is central where it is near the mean of all (D. Radev et al., "Centroid-based summarization of multiple
-documents", 2004), by the vectors of a model, or else by words weighted by how rare they are.
+A sentence is central if it is near the mean of all (D. Radev et al., "Centroid-based summarization of multiple
+documents", 2004), by the vectors of a model or, without one, by words weighted by their rarity.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from remora_server.domain.context_messages import ContextMessage
 from remora_server.domain.vectors import FLOAT_BYTES
 
 EXTRACTIVE = "extractive"
-"""What is recorded as the author of such a summary."""
+"""The recorded author of such a summary."""
 MOST_SENTENCES = 1_000
-"""Of more, the longest are looked at."""
+"""The greatest number of sentences that are compared. If there are more, the longest are taken."""
 EARLIER_SHARE = 2
-"""An earlier summary may keep one part in so many of the tokens before other sentences are chosen."""
+"""An earlier summary keeps at most one in so many of the tokens, before other sentences are chosen."""
 SAME = 0.8
-"""Sentences that share so much of their words say the same: the more central one stands for both."""
+"""Sentences that share this part of their words count as equal, and only the more central one is taken."""
 
 Vectors: TypeAlias = Sequence[bytes]
 """Little-endian f32 of unit length; empty if there is none."""
@@ -71,7 +71,7 @@ def _earlier(text: str) -> Iterator[Sentence]:
 
 
 def _said(messages: Sequence[ContextMessage]) -> list[Sentence]:
-    """The sentences of messages; those of tools only where nobody else speaks."""
+    """The sentences of messages, those of tools only if nobody else speaks."""
     spoken = [message for message in messages if not message.tool_result_ids and message.role != "tool"]
     return [
         Sentence(text, message.name or message.role)
@@ -120,7 +120,7 @@ def _unit(weights: Mapping[str, float]) -> Mapping[str, float]:
 def _taken(
     ranked: Sequence[int], before: Sequence[int], sentences: Sequence[Sentence], tokens: Sequence[int], most: int
 ) -> list[int]:
-    """What was chosen before, and the best of the others that fit beside it and say something else."""
+    """The sentences that were chosen before, and the best of the others that fit and differ from them."""
     chosen = list(before)
     room = most - sum(tokens[index] for index in chosen)
     words = [set(sentences[index].words) for index in chosen]

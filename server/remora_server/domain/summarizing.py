@@ -111,7 +111,7 @@ class SummaryPlan(Struct, frozen=True):
 
     @property
     def prompt(self) -> Prompt:
-        """What a model is asked."""
+        """The prompt for a model."""
         earlier = "" if self.earlier is None else self.earlier.text
         return summary_prompt(self.instruction, earlier, self.shown, self.max_summary_tokens)
 
@@ -210,7 +210,7 @@ class Summarizing:
     def commit(self, write: Write, conversation_id: str, user_id: str, cover: Cover, written: Completion) -> Outcome:
         """Store a summary that a client wrote. Raises ConversationNotFound, SummaryOutdated."""
         view = self._windows.view(Read(write.tenant_id, deadline=write.deadline), conversation_id, user_id)
-        # A cover of another window is refused below, for that; one that was stored before is answered again.
+        # A cover of another window is refused below. A repeat of a stored one gets the first answer.
         if cover.window_revision == view.window.revision and not may_begin_behind(view.messages, cover.through):
             raise SummaryOutdated(conversation_id)
         return self.store(write, view, cover, written)

@@ -1,4 +1,4 @@
-"""What a chat model is asked for a summary, and the summary as the message that stands before a window."""
+"""The prompt for a summary, and the summary as a message before a window."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from remora_server.domain.chat_models import Prompt
 from remora_server.domain.context_messages import ContextMessage
 
 PREFIX = "CONVERSATION SUMMARY: "
-"""What the text of that message begins with. The message is of the role `user`."""
+"""The beginning of that message's text. The message has the role `user`."""
 INSTRUCTION = """\
 Summarise the conversation below for somebody who goes on with it and has not read it. Keep what must not be \
 forgotten: who takes part and what they want, facts and preferences, decisions and their reasons, names, numbers and \
@@ -41,7 +41,7 @@ def summary_prompt(instruction: str, earlier: str, messages: Sequence[ContextMes
 
 
 def transcript_lines(message: ContextMessage) -> Iterator[str]:
-    """A message as lines: who says what, and which tools it calls."""
+    """A message as lines: its speaker, its text, and the tools that it calls."""
     speaker = f"{message.role} ({message.name})" if message.name else message.role
     if message.text:
         yield f"{speaker}: {message.text}"

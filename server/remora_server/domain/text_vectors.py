@@ -1,4 +1,4 @@
-"""The vectors of texts that are searched for, or stored with a vector, by the model of a tenant."""
+"""The vectors of queries and of stored texts, by the model of a tenant."""
 
 from __future__ import annotations
 

@@ -6,7 +6,7 @@ from msgspec import Struct
 
 
 class Between(Struct, frozen=True):
-    """The times between two others, in microseconds, both exclusive; open where there is none."""
+    """The times between two bounds in microseconds, both exclusive. A missing bound is open."""
 
     after: int | None = None
     before: int | None = None

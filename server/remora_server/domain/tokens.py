@@ -23,7 +23,9 @@ O200K_BASE = TokenEncoding("o200k_base", exact=True, margin=0.0)
 CL100K_BASE = TokenEncoding("cl100k_base", exact=True, margin=0.0)
 APPROXIMATE = TokenEncoding("approximate", exact=False, margin=0.3)
 APPROXIMATE_CHARACTERS = 4
-"""Characters of a token in the approximate count, which rounds up (LangChain's count_tokens_approximately)."""
+"""The number of characters in a token of the approximate count, which rounds up (LangChain's
+count_tokens_approximately).
+"""
 
 _ENCODINGS = {encoding.name: encoding for encoding in (O200K_BASE, CL100K_BASE, APPROXIMATE)}
 
@@ -42,7 +44,7 @@ class TokenCounter(Protocol):
     """Counts the tokens of texts."""
 
     def encoding_for_model(self, model: str) -> TokenEncoding:
-        """The encoding that a model reads; the approximate one where that is not known."""
+        """The encoding of a model; the approximate one if that is unknown."""
 
     def count(self, encoding: TokenEncoding, texts: Sequence[str]) -> list[int]:
         """The tokens of each text. Special tokens are counted as plain text."""

@@ -1,7 +1,7 @@
-"""Tool calls and the messages that answer them: which belong together, and which are alone.
+"""Pairs of tool calls and the messages that answer them, and calls and results without a counterpart.
 
-A result belongs to the newest call of its id before it: ids may be used again once they were answered. A message may
-answer several calls, a call may lack its result, and other messages may stand between both.
+A result belongs to the newest call of its id before it, because ids may be used again once they were answered. A
+message may answer several calls, a call may lack its result, and other messages may be between both.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Span: TypeAlias = tuple[int, int]
 
 
 class Pairing(Struct, frozen=True):
-    """What became of each call and each result.
+    """The pairing of all calls and results.
 
     `answers` are the first results of calls, `repeats` further ones. `orphans` are results without an earlier call,
     `dangling` calls without a result. `renewed` are calls with the id of one that had no result yet.
@@ -93,7 +93,7 @@ def pair_tools(uses: Iterable[ToolUse]) -> Pairing:
 
 
 def whole_cuts(spans: Iterable[Span], begin: int, end: int) -> Iterator[int]:
-    """The positions from `begin` to `end` between whose sides no span is parted, ascending.
+    """The positions from `begin` to `end` at which a cut separates no span, ascending.
 
     A position is the index of the first message after the cut.
     """

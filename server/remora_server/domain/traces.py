@@ -12,14 +12,14 @@ from remora_server.domain.workflows import PartDraft, PartName, PartPage, PartPo
 
 
 class TracePosition(Struct, frozen=True, array_like=True):
-    """Where a trace stands in a list: when it began, and its id."""
+    """A trace's position in a list: when it began, and its id."""
 
     start_time: int
     trace_id: str
 
 
 class TraceQuery(Struct, frozen=True):
-    """Which traces to list, the newest first: those with a span of a user, whose attributes have these members.
+    """Which traces to list, the newest first: those with a span of a user that has these members in its attributes.
 
     `members`: digests by `domain.json_members`.
     """

@@ -1,4 +1,4 @@
-"""Exports and imports: records as they are stored, out of one store and into another."""
+"""Exports and imports: moving records from one store into another, as they are stored."""
 
 from __future__ import annotations
 
@@ -16,7 +16,9 @@ from remora_server.domain.messages import ConversationView, MessageDraft, Plan, 
 
 
 class ExportPlace(Struct, frozen=True, order=True, array_like=True):
-    """A record's place in an export: conversations by uid, the parts of each in turn, what belongs to none last."""
+    """A record's place in an export: by the conversation's uid, then by the part of it. Records of no conversation are
+    last.
+    """
 
     uid: int = 0
     part: int = 0

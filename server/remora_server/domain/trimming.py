@@ -1,6 +1,6 @@
 """Trimming: which messages of a history fit into a budget of tokens, with tool calls and their results kept together.
 
-It knows neither where the messages come from nor what else they hold. `domain.langchain_trimming` is LangChain's way.
+It knows neither the source nor the other content of the messages. `domain.langchain_trimming` trims as LangChain does.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class Strategy(Enum):
 
 
 class Reason(Enum):
-    """Why messages go."""
+    """Why messages are dropped."""
 
     OVER_BUDGET = "over_budget"
     TOOL_PAIR = "tool_pair"
@@ -44,7 +44,7 @@ class TrimOptions(Struct, frozen=True):
 
 
 class Dropped(Struct, frozen=True):
-    """Messages from `begin` to before `end` that go."""
+    """Dropped messages, from `begin` to before `end`."""
 
     begin: int
     end: int
@@ -52,7 +52,7 @@ class Dropped(Struct, frozen=True):
 
 
 class Cut(Struct, frozen=True):
-    """A message of which a part stays: a text instead of its content, or content blocks of a range."""
+    """A message that stays in part: with a text instead of its content, or with a range of its content blocks."""
 
     index: int
     text: str = ""
@@ -78,8 +78,8 @@ class Trimmed(Struct, frozen=True):
 def trim(history: History, options: TrimOptions) -> Trimmed:
     """Trim a history.
 
-    Where nothing fits, what stays is over the budget: with LAST the last turn of the user and all after it, with FIRST
-    the first message; with the messages that these may not be parted from.
+    If nothing fits, the rest is over the budget: with LAST the last turn of the user and all after it, with FIRST the
+    first message, each together with the calls or results of its messages.
     """
     return _first(history, options) if options.strategy is Strategy.FIRST else _last(history, options)
 
@@ -108,14 +108,16 @@ def _last(history: History, options: TrimOptions) -> Trimmed:
 
 
 def _beginning(history: History, fitting: int, end: int, start_on: frozenset[str]) -> tuple[int, int]:
-    """Where what fits may begin without parting a pair, and where it may with one of these roles; `end`: nowhere."""
+    """Where the fitting messages may begin without separating a pair, and where with one of these roles. `end`:
+    nowhere.
+    """
     cuts = whole_cuts(tool_spans(history, fitting, end), fitting, end)
     whole = next(cuts)
     return whole, next((at for at in chain((whole,), cuts) if at < end and _is_one_of(history, at, start_on)), end)
 
 
 def _last_turn(counted: CountedHistory, head: int) -> Trimmed:
-    """What stays where nothing fits."""
+    """The messages that stay if nothing fits."""
     size, begin = len(counted.history), last_turn(counted.history, head)
     dropped = ranges((head, begin, Reason.OVER_BUDGET))
     return Trimmed(head, begin, size, _tokens(counted, head, begin, size), dropped)
@@ -144,7 +146,7 @@ def _first(history: History, options: TrimOptions) -> Trimmed:
 
 
 def _tokens(counted: CountedHistory, head: int, begin: int, end: int, cut: Cut | None = None) -> int:
-    """What the first `head` messages and those of a range cost, one of them cut."""
+    """The cost of the first `head` messages and those of a range, one of them cut."""
     whole = REPLY_PRIMING + counted.total(0, head) + counted.total(begin, end)
     if cut is None:
         return whole
@@ -157,7 +159,7 @@ def _is_one_of(history: History, index: int, roles: frozenset[str]) -> bool:
 
 
 def _end(history: History, head: int, end_on: frozenset[str]) -> int:
-    """Where the history ends if what is after the last message of these roles goes."""
+    """Where the history ends without the messages after the last one of these roles."""
     if not end_on:
         return len(history)
     cuts = whole_cuts(tool_spans(history, head, len(history)), head, len(history))
@@ -206,5 +208,5 @@ def lines_of(text: str) -> list[str]:
 
 
 def ranges(*given: tuple[int, int, Reason]) -> tuple[Dropped, ...]:
-    """Those of the ranges that hold anything."""
+    """The ranges that are not empty."""
     return tuple(Dropped(begin, end, reason) for begin, end, reason in given if begin < end)

@@ -1,4 +1,4 @@
-"""Truncating the texts of messages that must be in a context and do not fit."""
+"""Truncates the texts of messages that must be in a context and do not fit."""
 
 from __future__ import annotations
 
@@ -11,13 +11,11 @@ from remora_server.domain.context_messages import ContextMessage
 from remora_server.domain.renderings import Renderer
 
 LEAST_TOKENS = 32
-"""What a truncated text is left at least, its mark included: below that it would say nothing."""
+"""The least measure of a truncated text with its mark. A shorter text would say nothing."""
 
 
 class Truncation:
-    """Truncates the longest texts to one length, so that no short text pays for a long one. Tool calls stay as they
-    are.
-    """
+    """Truncates the longest texts to one length, so that short texts stay whole. Tool calls are not changed."""
 
     def __init__(self, renderer: Renderer, messages: Sequence[ContextMessage]) -> None:
         self._renderer = renderer
@@ -81,7 +79,7 @@ def _shortened(message: ContextMessage, renderer: Renderer, length: int) -> Cont
 
 
 def mark(shown: int, characters: int) -> str:
-    """What ends a text of which only the beginning is shown."""
+    """The mark at the end of a truncated text."""
     return f"\n[truncated: {shown:,} of {characters:,} characters shown]"
 
 

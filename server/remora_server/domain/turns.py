@@ -40,7 +40,7 @@ class Recent(Struct, frozen=True):
 
     @property
     def said(self) -> ContextMessage | None:
-        """What the user said last."""
+        """The last message of the user."""
         first = self.pinned[0].units[0][0] if self.pinned else None
         return first if first is not None and first.opens_turn else None
 
@@ -53,7 +53,7 @@ class Recent(Struct, frozen=True):
 def recent_turns(messages: Sequence[ContextMessage]) -> Recent:
     """The turns of one conversation's newest messages, which are given by sequence.
 
-    What comes before the first turn is left out: providers want a user's message first. Where no user speaks at all,
+    Units before the first turn are left out, because providers want a user's message first. If no user speaks at all,
     each unit is a turn. System messages belong to no turn.
     """
     spoken = [message for message in messages if message.role not in SYSTEM_ROLES]

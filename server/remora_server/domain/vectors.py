@@ -15,7 +15,7 @@ MAX_DIMENSION = 4_096
 
 
 class VectorScope(Struct, frozen=True):
-    """The vectors that a call sees: those of a user in a collection, or (without a user) those that are nobody's."""
+    """The vectors that a call sees: those of a user in a collection, or (without a user) those without a user."""
 
     collection_id: str
     user_id: str = ""
@@ -55,7 +55,7 @@ class NearestVectors(Struct, frozen=True):
 
 
 class FoundVectors(Struct, frozen=True):
-    """Vectors in wire form; `truncated` where others are there that a reply does not hold."""
+    """Vectors in wire form. `truncated` says that a reply has no room for all."""
 
     encoded: tuple[bytes, ...]
     truncated: bool
@@ -96,7 +96,7 @@ class VectorStore(Protocol):
         """The nearest vectors. Raises DimensionMismatch, VectorsTooLarge."""
 
     def get(self, read: Read, scope: VectorScope, ids: Sequence[str]) -> FoundVectors:
-        """Those of some vectors that are there, in this order."""
+        """The existing vectors among some ids, in their order."""
 
     def delete(self, write: Write, scope: VectorScope, ids: Sequence[str]) -> Outcome:
         """Delete vectors by their ids; `deleted_records`."""

@@ -1,4 +1,4 @@
-"""Windows of conversations: which messages are in one, and which leave one that has too many tokens."""
+"""Windows of conversations: which messages are in a window, and which leave it when it has too many tokens."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from remora_server.domain.tool_pairs import pair_tools, uses_among, whole_cuts
 
 
 class Window(Struct, frozen=True):
-    """What of a conversation is in its window: the messages from a sequence on, and one system message before it.
+    """The window of a conversation: the messages from a sequence on, and one system message before it.
 
-    `revision` moved the window last. All is 0 while nothing has left.
+    `revision` moved the window last. All fields are 0 while no message has left.
     """
 
     first_sequence: int = 0
@@ -27,7 +27,7 @@ class Window(Struct, frozen=True):
 
 
 WHOLE = Window()
-"""Nothing has left."""
+"""The window of a conversation that no message has left."""
 
 
 class Summary(Struct, frozen=True):
@@ -48,7 +48,7 @@ class Summary(Struct, frozen=True):
 
 
 class Cover(Struct, frozen=True):
-    """What a summary is of: the messages of a window up to the sequence `through`, as read at `revision`.
+    """The messages that a summary covers: those of a window up to the sequence `through`, as read at `revision`.
 
     `window_revision` had moved the window last.
     """
@@ -59,7 +59,7 @@ class Cover(Struct, frozen=True):
 
 
 class WindowMoved(Exception):
-    """A window, or what a summary of its messages covers, is not what it was when a write was planned."""
+    """A window, or the messages that a summary covers, have changed since a write was planned."""
 
 
 class Growth(Struct, frozen=True):
@@ -70,7 +70,7 @@ class Growth(Struct, frozen=True):
 
 
 class WindowListener(Protocol):
-    """Is told what may make a window too large, before readers see it. Writes wait for it."""
+    """Is told of changes that may make a window too large, before readers see them. Writes wait for it."""
 
     def written(self, tenant_id: str, conversation_id: str, revision: int, growth: Growth | None) -> None:
         """A write of this revision appended messages, or (None) changed the policy or messages in another way."""
@@ -99,11 +99,11 @@ class WindowStore(Protocol):
         """
 
     def listen(self, listener: WindowListener) -> None:
-        """Tell a listener from now on what is written to conversations that have a policy."""
+        """From now on, tell a listener of writes to conversations with a policy."""
 
 
 def is_system(message: ContextMessage) -> bool:
-    """Whether a message tells the model what to do. It takes no part in overflow."""
+    """Whether a message has instructions for the model. Such messages do not count for overflow."""
     return message.role in SYSTEM_ROLES
 
 
@@ -139,7 +139,7 @@ def oldest_to_summarize(
 ) -> tuple[int, bool]:
     """How many of the oldest messages to summarise so that `keep` stay, and whether others are left for another time.
 
-    They have at most so many tokens together, unless the first ones that may not be parted have more.
+    Together they have at most a number of tokens, unless the first inseparable ones have more.
     """
     cuts = [cut for cut in _cuts(messages) if cut <= len(messages) - keep]
     if not cuts:

@@ -40,7 +40,7 @@ class RunQuery(Struct, frozen=True):
 
 
 class PartPosition(Struct, frozen=True, array_like=True):
-    """Where something stands in a list: what it is ordered by, its revision, and its place among what that wrote."""
+    """A position in a list: the value of the order, the revision, and the index within that revision."""
 
     order: tuple[int, ...]
     revision: int
@@ -67,7 +67,7 @@ class WorkflowStats(Struct, frozen=True):
 
 
 class PartName(Struct, frozen=True):
-    """A part of a run: a step or an event. Without a run it is looked for in all of them; the newest is meant."""
+    """A part of a run: a step or an event. Without a run, it names the newest such part of all runs."""
 
     id: str
     run_id: str = ""
@@ -113,7 +113,7 @@ class WorkflowRunStore(Protocol):
         """The ids of the workflows that have runs, behind one, and the revision that they show."""
 
     def stats(self, read: Read, workflow_id: str) -> WorkflowStats:
-        """What the runs of a workflow came to."""
+        """The statistics of a workflow's runs."""
 
 
 class WorkflowStepStore(Protocol):

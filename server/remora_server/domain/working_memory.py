@@ -14,7 +14,7 @@ from remora_server.domain.errors import InvalidField
 from remora_server.domain.json_schemas import JsonSchema
 
 LONGEST = 1 << 20
-"""Bytes that a content has at most."""
+"""The greatest size of a content in bytes."""
 
 
 class ConversationMemory(Struct, frozen=True):
@@ -42,7 +42,7 @@ class WorkingMemory(Struct, frozen=True):
 
 
 class Mode(Enum):
-    """How an edit changes what is there."""
+    """How an edit changes the content."""
 
     REPLACE = "replace"
     APPEND = "append"
@@ -82,7 +82,7 @@ WorkingMemoryEdit: TypeAlias = MarkdownEdit | JsonEdit
 
 
 def json_value(content: str) -> object:
-    """What JSON says. Raises InvalidField."""
+    """The value of JSON. Raises InvalidField."""
     data = content.encode()
     try:
         json_members.require_json(data)
@@ -94,8 +94,8 @@ def json_value(content: str) -> object:
 def merged(before: object, added: object) -> object:
     """JSON with other JSON added: objects by their members, arrays joined, everything else replaced.
 
-    Of strings, numbers, booleans and nulls in an array, each is kept once; 1 and 1.0 are the same number. Arrays and
-    objects in it are all kept: they are not compared.
+    Equal strings, numbers, booleans and nulls in an array are kept once; 1 and 1.0 are the same number. Arrays and
+    objects in it are not compared, and all are kept.
     """
     if isinstance(before, dict) and isinstance(added, dict):
         both = {name: merged(before[name], value) for name, value in added.items() if name in before}
@@ -109,7 +109,7 @@ def _distinct(elements: list[object]) -> list[object]:
     kept: dict[object, object] = {}
     for place, element in enumerate(elements):
         is_compared = not isinstance(element, list | dict)
-        # True is 1 as a key of Python: with its type it is not.
+        # As keys of Python, True equals 1. With their types they differ.
         kept.setdefault((isinstance(element, bool), element) if is_compared else ("place", place), element)
     return list(kept.values())
 
