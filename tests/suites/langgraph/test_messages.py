@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import random
+import subprocess
+import sys
 from collections.abc import Iterator
 
 import pytest
@@ -109,3 +111,12 @@ def test_no_update_is_refused_and_an_empty_one_has_no_edits() -> None:
     with pytest.raises(ValueError, match="None"):
         edits_of(None)  # type: ignore[arg-type]
     assert edits_of([]) == []
+
+
+def test_checkpoints_items_and_updates_need_no_more_than_the_extra_installs() -> None:
+    blocked = "import sys; sys.modules['langgraph.graph'] = None"
+    code = f"{blocked}; import remora.langgraph, remora.langgraph.messages as used; print(used.REMOVE_ALL_MESSAGES)"
+
+    printed = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+
+    assert printed.stdout.strip() == REMOVE_ALL_MESSAGES

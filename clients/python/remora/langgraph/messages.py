@@ -16,10 +16,12 @@ from langchain_core.messages import (
     convert_to_messages,
     message_chunk_to_message,
 )
-from langgraph.graph.message import REMOVE_ALL_MESSAGES
 
 from remora.edits import Append, Edit, Keep, Remove, RemoveAll, Replace
 from remora.messages import Message
+
+REMOVE_ALL_MESSAGES = "__remove_all__"
+"""LangGraph's id of a RemoveMessage that removes all, from a package that checkpointers and stores do not need."""
 
 KeepUpdate = TypedDict("KeepUpdate", {"type": Required[Literal["keep"]], "from": Required[int], "to": NotRequired[int]})
 """What keeps a slice of the list: `{"type": "keep", "from": -2}`. `to` is not in it; both may count from the end."""
