@@ -28,16 +28,18 @@ def written() -> Iterator[Written]:
     with tempfile.TemporaryDirectory(prefix="remora-") as folder:
         sidecar = Sidecar(Path(folder), *SETTINGS)
         sidecar.start()
-        with grpc.insecure_channel(sidecar.endpoint) as channel:
-            for tenant in TENANTS:
-                writer = Writer(channel, tenant)
-                first_half(writer)
-                writer.memory(LONG, userId="long")
-                settled(channel)
-                second_half(writer)
-                writer.memory(LONG, userId="long")
-            ask(channel, "acme", "SetWorkingMemory", MEMORY)
-        sidecar.kill()
+        try:
+            with grpc.insecure_channel(sidecar.endpoint) as channel:
+                for tenant in TENANTS:
+                    writer = Writer(channel, tenant)
+                    first_half(writer)
+                    writer.memory(LONG, userId="long")
+                    settled(channel)
+                    second_half(writer)
+                    writer.memory(LONG, userId="long")
+                ask(channel, "acme", "SetWorkingMemory", MEMORY)
+        finally:
+            sidecar.kill()
         yield read(Path(folder, "data"))
 
 
