@@ -41,6 +41,11 @@ def elements(field_number: int, encoded: Iterable[bytes]) -> bytes:
     return b"".join(part for message in encoded for part in (tag, _varint(len(message)), message))
 
 
+def with_element(field_number: int, encoded: bytes, rest: bytes) -> bytes:
+    """A message of one encoded message in a field, and the other fields."""
+    return b"".join((_varint(field_number << 3 | _LENGTH_DELIMITED), _varint(len(encoded)), encoded, rest))
+
+
 def split_elements(field_number: int, encoded: bytes) -> Iterator[bytes]:
     """The reverse: each element in wire form. Raises ValueError if the bytes are anything else."""
     tag = _varint(field_number << 3 | _LENGTH_DELIMITED)

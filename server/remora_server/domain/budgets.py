@@ -8,7 +8,7 @@ from collections.abc import Hashable, Iterable, Sequence
 from msgspec import Struct
 
 from remora_server.domain.context import Section
-from remora_server.domain.context_messages import ContextMessage, Place, Unit
+from remora_server.domain.context_messages import Place, Unit
 from remora_server.domain.renderings import Renderer
 from remora_server.domain.replies import REPLY_BYTES
 
@@ -33,27 +33,25 @@ def candidates(renderer: Renderer, section: Section, groups: Sequence[Sequence[U
     """Groups of units with their measures, which are computed for all at once."""
     messages = [[message for unit in units for message in unit] for units in groups]
     measures = iter(renderer.measure(section, [message for listed in messages for message in listed]))
-    return [
-        Candidate(
-            section,
-            tuple(units),
-            sum(next(measures) for _ in listed),
-            dict(share for message in listed for share in renderer.shares(section, message)),
-            sum(_reply_bytes(renderer, section, message) for message in listed),
-            tuple([message.place for message in listed]),
-        )
-        for units, listed in zip(groups, messages, strict=True)
-    ]
+    made = []
+    here = {message.conversation_id for listed in messages for message in listed}
+    identities = {conversation_id: len(conversation_id.encode()) + ITEM_BYTES for conversation_id in here}
+    for units, listed in zip(groups, messages, strict=True):
+        measure = reply_bytes = 0
+        shares: dict[Hashable, int] = {}
+        for message in listed:
+            measure += next(measures)
+            reply_bytes += len(message.encoded) + renderer.text_bytes(section, message)
+            reply_bytes += identities[message.conversation_id]
+            shares.update(renderer.shares(section, message))
+        places = tuple([message.place for message in listed])
+        made.append(Candidate(section, tuple(units), measure, shares, reply_bytes, places))
+    return made
 
 
 def would_fill(able: Sequence[Candidate], limit: int) -> bool:
     """Whether all candidates together exceed a limit or the reply."""
     return sum(each.measure for each in able) > limit or sum(each.reply_bytes for each in able) > REPLY_BYTES
-
-
-def _reply_bytes(renderer: Renderer, section: Section, message: ContextMessage) -> int:
-    identity = len(message.conversation_id.encode())
-    return len(message.encoded) + renderer.text_bytes(section, message) + identity + ITEM_BYTES
 
 
 class Selection:
@@ -106,7 +104,9 @@ class Selection:
         return self._spent + self._cost(candidate) <= limit and candidate.reply_bytes <= self._room
 
     def _cost(self, candidate: Candidate) -> int:
-        return candidate.measure + sum(cost for key, cost in candidate.shares.items() if not self._sharing[key])
+        if not candidate.shares:
+            return candidate.measure
+        return candidate.measure + sum([cost for key, cost in candidate.shares.items() if not self._sharing[key]])
 
     def pin(self, candidate: Candidate) -> None:
         """Take a candidate whatever it costs. It is never dropped."""
@@ -149,7 +149,8 @@ class Selection:
     def _add(self, candidate: Candidate) -> None:
         self._spent += self._cost(candidate)
         self._room -= candidate.reply_bytes
-        self._sharing.update(candidate.shares.keys())
+        if candidate.shares:
+            self._sharing.update(candidate.shares.keys())
         self._held.update(dict.fromkeys(candidate.places, candidate))
         self._chosen.append(candidate)
 

@@ -19,6 +19,8 @@ T = TypeVar("T")
 class Section(Enum):
     """A part of a context."""
 
+    __hash__ = object.__hash__  # that of an Enum hashes the name each time, in Python
+
     SYSTEM = "system"
     STATIC_FACTS = "static_facts"
     FACTS = "facts"

@@ -58,9 +58,11 @@ class UserMessages:
         self._read = read
         self._user_id = user_id
 
-    def newest(self, conversation_id: str, *, page: int) -> Iterator[list[ContextMessage]]:
-        """The newest messages of the window by sequence: after each page of reading, all that were read so far. Each
-        page has as many as those before it together.
+    def newest(
+        self, conversation_id: str, *, page: int, following: Callable[[], int]
+    ) -> Iterator[list[ContextMessage]]:
+        """The newest messages of the window by sequence: after each page of reading, all that were read so far. The
+        first page has `page` messages, the others as many as is asked for then, up to as many as those before it.
         """
         messages: list[ContextMessage] = []
         before, more = None, True
@@ -69,7 +71,8 @@ class UserMessages:
             found = self._list(query)
             messages = self._reader.page(conversation_id, found.encoded) + messages
             yield messages
-            before, more, page = found.first_sequence, found.more, min(len(messages), LARGEST_PAGE)
+            before, more = found.first_sequence, found.more
+            page = max(1, min(following(), len(messages), LARGEST_PAGE))
 
     def newest_of(self, conversation_id: str, *roles: str) -> ContextMessage | None:
         """The newest message of one of the roles."""

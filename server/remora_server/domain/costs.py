@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from itertools import islice
+from collections.abc import Sequence
 from typing import Protocol
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from remora_server.domain.images import Image, image_rule
 from remora_server.domain.tokens import O200K_BASE, TokenCounter, TokenEncoding
@@ -15,6 +14,8 @@ TOKENS_PER_MESSAGE = 3
 TOKENS_PER_NAME = 1
 REPLY_PRIMING = 3
 """Every reply of a model is primed with `<|start|>assistant<|message|>`. The whole costs that, not a message."""
+SHORT = 2_048
+"""Characters of the texts whose counts a request keeps."""
 UNKNOWN_PARTS = "parts of unknown content"
 
 
@@ -56,31 +57,49 @@ class ChatMessage(Protocol):
 
 
 class Counting(Struct, frozen=True):
-    """How a request counts. `model` is the one whose rule for images holds; empty: none is named."""
+    """How a request counts. `model` is the one whose rule for images holds; empty: none is named.
+
+    Texts of up to SHORT characters are counted once: roles, names, lines of facts and of recalled messages.
+    """
 
     tokens: TokenCounter
     encoding: TokenEncoding = O200K_BASE
     model: str = ""
+    counted: dict[str, int] = field(default_factory=dict)
 
     def texts(self, texts: Sequence[str]) -> list[int]:
         """The tokens of each text."""
-        return self.tokens.count(self.encoding, texts)
+        counted = self.counted
+        new = [text for text in texts if text not in counted]
+        if not new:
+            return [counted[text] for text in texts]
+        found = dict(zip(new, self.tokens.count(self.encoding, new), strict=True))
+        counts = [counted[text] if text in counted else found[text] for text in texts]
+        counted.update({text: count for text, count in found.items() if len(text) <= SHORT})
+        return counts
 
     def messages(self, messages: Sequence[ChatMessage]) -> list[int]:
         """What each message costs: 3, its role, its text, its tools' names and arguments, its images by the model's
         rule, and 1 more for a name with it. The whole costs REPLY_PRIMING more.
         """
-        words = [list(_words(message)) for message in messages]
-        counts = self._distinct([word for listed in words for word in listed])
         texts = self._message_texts(messages)
-        return [
-            TOKENS_PER_MESSAGE
-            + text
-            + sum(islice(counts, len(listed)))
-            + self.images(message)
-            + (TOKENS_PER_NAME if message.name else 0)
-            for message, text, listed in zip(messages, texts, words, strict=True)
-        ]
+        return [text + self._around(message) for message, text in zip(messages, texts, strict=True)]
+
+    def _around(self, message: ChatMessage) -> int:
+        """What a message costs beside its text."""
+        role = self.counted.get(message.role)
+        if role is not None and not (message.name or message.tool_calls or message.images):
+            return TOKENS_PER_MESSAGE + role
+        words = [message.role]
+        cost = TOKENS_PER_MESSAGE
+        if message.name:
+            words.append(message.name)
+            cost += TOKENS_PER_NAME
+        for call in message.tool_calls:
+            words += [call.name, call.arguments]
+        if message.images:
+            cost += self.images(message)
+        return cost + sum(self.texts(words))
 
     def uncounted(self, message: ChatMessage) -> tuple[str, ...]:
         """The parts of the message that are not in its cost, in words for people."""
@@ -109,18 +128,3 @@ class Counting(Struct, frozen=True):
         unknown = [message.text for message, count in zip(messages, known, strict=True) if count is None]
         counted = iter(self.texts(unknown) if unknown else ())
         return [next(counted) if count is None else count for count in known]
-
-    def _distinct(self, texts: list[str]) -> Iterator[int]:
-        """The tokens of each text. Most texts are the same few roles and names, which are counted once."""
-        distinct = list(dict.fromkeys(texts))
-        counts = dict(zip(distinct, self.texts(distinct), strict=True))
-        return map(counts.__getitem__, texts)
-
-
-def _words(message: ChatMessage) -> Iterator[str]:
-    yield message.role
-    if message.name:
-        yield message.name
-    for call in message.tool_calls:
-        yield call.name
-        yield call.arguments

@@ -15,7 +15,10 @@ from remora_server.domain.turns import Recent, Turn, recent_turns
 
 PAGE_TOKENS = 128
 """The first page of recent messages would fill the budget if each had this many tokens."""
-SMALLEST_PAGE = 16
+SMALLEST_PAGE, LEAST_PAGE = 16, 4
+"""Of the first page, and of those that follow it."""
+SPARE = 1.25
+"""So many times as many messages are read as are likely to be missing."""
 
 
 class NewestTurns(Struct, frozen=True):
@@ -34,13 +37,27 @@ class NewestTurns(Struct, frozen=True):
         limit = self.renderer.limit(self.request.max_tokens)
         page = min(LARGEST_PAGE, max(SMALLEST_PAGE, self.request.max_tokens // PAGE_TOKENS))
         recent, runs = Recent(), list[Candidate]()
-        for newest in self.messages.newest(self.request.conversation_id, page=page):
+        made: dict[tuple[int, ...], Candidate] = {}
+        measure, count = 0, 0
+
+        def following() -> int:
+            return _lacking(limit, measure, count)
+
+        for newest in self.messages.newest(self.request.conversation_id, page=page, following=following):
             recent = recent_turns(newest)
             before = list(self._as_many_as_asked(recent))
-            runs = candidates(self.renderer, Section.RECENT, [turn.units for turn in before])
+            runs = self._candidates(before, made)
+            measure, count = sum([run.measure for run in runs]), len(newest)
             if self._is_settled(recent, newest) and (len(before) < len(recent.before) or would_fill(runs, limit)):
                 break
         return recent, runs
+
+    def _candidates(self, turns: Sequence[Turn], made: dict[tuple[int, ...], Candidate]) -> list[Candidate]:
+        """Turns as candidates, of which those of the pages before are `made`, by the sequences of their messages."""
+        keys = [tuple([message.sequence for unit in turn.units for message in unit]) for turn in turns]
+        new = {key: turn.units for key, turn in zip(keys, turns, strict=True) if key not in made}
+        made.update(zip(new, candidates(self.renderer, Section.RECENT, list(new.values())), strict=True))
+        return [made[key] for key in keys]
 
     def _as_many_as_asked(self, recent: Recent) -> Iterator[Turn]:
         """The turns before the pinned ones, up to the number of messages that was requested."""
@@ -61,3 +78,12 @@ class NewestTurns(Struct, frozen=True):
             return self.messages.newest_of(self.request.conversation_id, USER) is None
         is_whole = not any(message.tool_result_ids for message in recent.unanswered)
         return is_whole or sum(message.sequence < begin for message in read) >= TOOL_REACH
+
+
+def _lacking(limit: int, measure: int, count: int) -> int:
+    """About how many messages more fill a limit, if they cost as much as those so far do; as many again if something
+    else is looked for.
+    """
+    if not 0 < measure < limit:
+        return count
+    return int((limit - measure) * count / measure * SPARE) + LEAST_PAGE

@@ -45,6 +45,8 @@ class Quotation(Struct, frozen=True):
         """The message's line."""
         speaker = _one_line(message.name) or _one_line(message.role)
         text = message.text if self.here is None else message.text.replace("\n", INDENTED)
+        if text and not message.tool_calls:
+            return f"{speaker}: {text}\n"
         parts = [text] if text else []
         parts += [f"[calls {_one_line(call.name)} {_one_line(call.arguments)}]" for call in message.tool_calls]
         return f"{speaker}: {' '.join(parts)}\n"
@@ -93,4 +95,6 @@ def _moment(message: ContextMessage) -> tuple[int, str, int]:
 
 
 def _one_line(text: str) -> str:
+    if text.isalnum():
+        return text
     return " ".join(text.split()).lstrip("/ ")

@@ -109,11 +109,12 @@ class Scale(Struct, frozen=True):
     """Measures that add up: tokens, or characters in the approximate encoding, which rounds up once for a text."""
 
     counting: Counting
+    unit: int
+    """The measure of a token."""
 
-    @property
-    def unit(self) -> int:
-        """The measure of a token."""
-        return APPROXIMATE_CHARACTERS if self.counting.encoding == APPROXIMATE else 1
+    @classmethod
+    def of(cls, counting: Counting) -> Scale:
+        return cls(counting, APPROXIMATE_CHARACTERS if counting.encoding == APPROXIMATE else 1)
 
     def lines(self, lines: Sequence[str]) -> list[int]:
         """The measure of each line of a text."""
@@ -153,9 +154,10 @@ class ChatRenderer:
 
     def __init__(self, counting: Counting, merge: Merge, here: str) -> None:
         self._counting = counting
-        self._scale = Scale(counting)
+        self._scale = Scale.of(counting)
         self._merge = merge
         self._quotation = Quotation(here)
+        self._around: dict[str, Share] = {}
         self.fixed = REPLY_PRIMING * self._scale.unit
 
     def limit(self, max_tokens: int) -> int:
@@ -176,12 +178,18 @@ class ChatRenderer:
 
     def shares(self, section: Section, message: ContextMessage) -> tuple[Share, ...]:
         if section in ELEMENTS:
-            around = (KNOWN, self._frame(KNOWN_ROLE, [KNOWN, OPENING, CLOSING]))
-            return around, _element(self._scale, section)
+            return self._share(KNOWN, KNOWN_ROLE, KNOWN, OPENING, CLOSING), _element(self._scale, section)
         if not self._quotes(section):
             return ()
         date_line = self._scale.lines([self._quotation.date_line(message)])[0]
-        return (EARLIER, self._frame(EARLIER_ROLE, [EARLIER])), (self._quotation.session(message), date_line)
+        return self._share(EARLIER, EARLIER_ROLE, EARLIER), (self._quotation.session(message), date_line)
+
+    def _share(self, key: str, role: str, *lines: str) -> Share:
+        """What a message of these lines costs, which others have together; it is measured once."""
+        share = self._around.get(key)
+        if share is None:
+            share = self._around[key] = key, self._frame(role, lines)
+        return share
 
     def _frame(self, role: str, lines: Sequence[str]) -> int:
         """The measure of a message with these lines, with the most that rounding the whole may add."""
@@ -251,11 +259,12 @@ class SystemPromptRenderer(ChatRenderer):
     def shares(self, section: Section, _message: ContextMessage) -> tuple[Share, ...]:
         if section not in IN_SYSTEM:
             return ()
-        if self._has_system:
-            around = sum(self._scale.lines([GAP + OPENING, CLOSING])) + self._scale.unit - 1
-        else:
-            around = self._frame(SYSTEM, [OPENING, CLOSING])
-        return (OPENING, around), _element(self._scale, section)
+        return self._system_share(), _element(self._scale, section)
+
+    def _system_share(self) -> Share:
+        if not self._has_system:
+            return self._share(OPENING, SYSTEM, OPENING, CLOSING)
+        return OPENING, sum(self._scale.lines([GAP + OPENING, CLOSING])) + self._scale.unit - 1
 
     def text_bytes(self, section: Section, message: ContextMessage) -> int:
         if section is Section.SYSTEM:
@@ -297,7 +306,7 @@ class TranscriptRenderer:
 
     def __init__(self, counting: Counting) -> None:
         self._counting = counting
-        self._scale = Scale(counting)
+        self._scale = Scale.of(counting)
         self._quotation = Quotation()
 
     def limit(self, max_tokens: int) -> int:

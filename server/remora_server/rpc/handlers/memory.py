@@ -70,6 +70,7 @@ MERGES = {
 }
 
 
+SECTIONS = {section: pb.Section.Value(f"SECTION_{section.name}") for section in Section}
 RENDERINGS = {
     pb.RENDERING_UNSPECIFIED: Rendering.MESSAGES,
     pb.RENDERING_MESSAGES: Rendering.MESSAGES,
@@ -295,7 +296,7 @@ def _item_rest(item: Item) -> bytes:
     """The fields of an item besides its message."""
     rest = pb.Item(
         conversation_id=item.conversation_id,
-        section=pb.Section.Value(f"SECTION_{item.section.name}"),
+        section=SECTIONS[item.section],
         score=item.score,
         tokens=item.tokens,
         reason=item.reason,
@@ -306,7 +307,7 @@ def _item_rest(item: Item) -> bytes:
 
 
 def _joined(kind: type[pb.Item | pb.Hit], item: Item | Hit, rest: bytes) -> bytes:
-    return wire.elements(kind.MESSAGE_FIELD_NUMBER, [item.encoded]) + rest
+    return wire.with_element(kind.MESSAGE_FIELD_NUMBER, item.encoded, rest)
 
 
 def _of_search(
@@ -389,4 +390,4 @@ def _now() -> int:
 
 
 def _with_message(field_number: int, message: bytes, rest: ProtobufMessage) -> bytes:
-    return wire.elements(field_number, [message]) + rest.SerializeToString()
+    return wire.with_element(field_number, message, rest.SerializeToString())

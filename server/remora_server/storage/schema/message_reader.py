@@ -16,6 +16,7 @@ class StoredMessageReader:
 
     def message(self, conversation_id: str, encoded: bytes) -> ContextMessage:
         stored = message_pb2.Message.FromString(encoded)
+        is_described = stored.HasField("media") or stored.parts
         return ContextMessage(
             conversation_id=conversation_id,
             sequence=stored.sequence,
@@ -28,8 +29,8 @@ class StoredMessageReader:
             sent_time=_sent_time(stored),
             session_id=stored.session_id,
             token_count=stored.token_count,
-            images=wire.images(stored),
-            uncounted=wire.uncounted(stored),
+            images=wire.images(stored) if is_described else (),
+            uncounted=wire.uncounted(stored) if is_described else (),
             id=stored.id,
         )
 
