@@ -1,9 +1,12 @@
-"""How well patterns find facts: precision and recall on both parts of the statements in `benchmarks/facts`."""
+"""How well patterns find facts: precision and recall on both parts of the statements in `benchmarks/facts`; and what
+facts add to the evidence in a context.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
+from benchmarks import fact_evidence
 from benchmarks.facts.scoring import PARTS, Part, Quality, measure, statements
 from benchmarks.interleaving import Bench
 from benchmarks.slices import Figure
@@ -15,11 +18,12 @@ def run(bench: Bench) -> dict[str, Figure]:
     """Find the facts of both parts and show how many are right; the mistakes of the development part."""
     qualities = {part: measure(statements(part)) for part in PARTS}
     _show(bench.console, qualities)
-    return {
+    found = {
         f"facts_{part}_{name}": Figure.unprobed(value)
         for part, quality in qualities.items()
         for name, value in (("precision", quality.precision), ("recall", quality.recall))
     }
+    return found | fact_evidence.run(bench.console)
 
 
 def _show(console: Console, qualities: Mapping[Part, Quality]) -> None:
