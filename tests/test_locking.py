@@ -37,7 +37,7 @@ def test_locks_of_one_level_are_taken_by_index() -> None:
 
 
 @pytest.mark.parametrize("blocking", [True, False])
-def test_a_lock_is_not_taken_again_by_who_holds_it(*, blocking: bool) -> None:
+def test_a_thread_does_not_take_its_own_lock_again(*, blocking: bool) -> None:
     lock = new_lock(Level.CONVERSATIONS, 7)
 
     with (
@@ -97,7 +97,7 @@ def test_a_thread_has_one_turn_or_all() -> None:
                     pass
 
 
-def test_who_wants_all_turns_waits_for_everybody() -> None:
+def test_a_thread_that_wants_all_turns_waits_for_all_others() -> None:
     turns, had = Turns(Level.READ, 2), threading.Event()
 
     def have_all() -> None:

@@ -218,7 +218,7 @@ def test_a_wrong_command_line_is_refused_in_one_line(
         (["model", "install", "--from-dir=/not/there", "--dir=/proc/not"], 1, "cannot be installed"),
     ],
 )
-def test_what_cannot_be_done_is_said_in_one_line(
+def test_a_failure_is_reported_in_one_line(
     arguments: list[str],
     code: int,
     words: str,

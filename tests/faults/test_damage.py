@@ -201,7 +201,7 @@ def test_what_a_lost_journal_alone_held_is_never_said_to_be_saved(
     assert held(sidecar) == texts_of(written.order[:applied])
 
 
-def test_where_the_note_is_left_of_a_journal_exactly_what_it_held_is_listed_as_lost(
+def test_the_records_of_a_lost_journal_with_its_note_are_listed_exactly(
     stores: dict[str, Written], directory: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     written, data = stores["unapplied"], stores["unapplied"].copy(directory)

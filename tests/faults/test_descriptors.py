@@ -107,7 +107,7 @@ def store(tmp_path: Path) -> Iterator[Store]:
     opened.close()
 
 
-def test_connections_without_a_descriptor_wait_and_who_is_connected_is_served(store: Store) -> None:
+def test_connections_without_a_descriptor_wait_and_connected_clients_are_served(store: Store) -> None:
     store.sidecar.start()
     store.append()
 
@@ -126,7 +126,7 @@ def test_connections_without_a_descriptor_wait_and_who_is_connected_is_served(st
     assert store.listed() == store.acknowledged
 
 
-def test_the_oldest_idle_connection_gives_its_descriptor_to_who_waits_and_to_nobody_else(store: Store) -> None:
+def test_the_oldest_idle_connection_gives_its_descriptor_only_to_the_one_that_waits(store: Store) -> None:
     store.sidecar.start()
     limit = store.descriptors() + IDLE
     store.limit(limit)

@@ -43,7 +43,7 @@ def test_every_point_is_used_by_a_test() -> None:
         assert any(re.search(rf"\b{point}\b", text) for text in texts), point
 
 
-def test_what_is_no_failpoint_is_refused(tmp_path: Path) -> None:
+def test_an_unknown_failpoint_is_refused(tmp_path: Path) -> None:
     sidecar = Sidecar(tmp_path)
     sidecar.failpoints = {failpoints.VARIABLE: "nowhere=abort"}
 

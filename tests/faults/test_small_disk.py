@@ -13,7 +13,7 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="namespaces that
 
 
 @pytest.mark.skipif(not small_disk.may_mount(), reason="whoever runs this may not mount file systems")
-def test_who_may_mount_has_a_disk_that_gets_full(tmp_path: Path) -> None:
+def test_a_user_who_may_mount_gets_a_disk_that_fills_up(tmp_path: Path) -> None:
     disk = SmallDisk(tmp_path / "disk", 1 << 20)
 
     disk.fill()
@@ -23,7 +23,7 @@ def test_who_may_mount_has_a_disk_that_gets_full(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("may", "outcome"), [(True, pytest.fail.Exception), (False, pytest.skip.Exception)])
-def test_a_disk_that_cannot_be_mounted_fails_tests_of_who_may_and_is_told_to_others(
+def test_a_disk_that_cannot_be_mounted_fails_the_tests_of_root_and_is_reported_to_others(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, may: bool, outcome: type[BaseException]
 ) -> None:
     monkeypatch.setattr(small_disk, "may_mount", lambda: may)

@@ -55,7 +55,7 @@ def burst_again_and_again(endpoint: str, stopping: threading.Event, outcomes: Co
                 outcomes[outcome] += 1
 
 
-def test_overload_is_refused_and_whoever_comes_back_is_served(target: Target, transport: str) -> None:
+def test_overload_is_refused_and_callers_that_retry_are_served(target: Target, transport: str) -> None:
     stopping, before = threading.Event(), target.sockets()
     served = honest(target.endpoint)
     with target.grows_at_most(64), ThreadPoolExecutor(CALLERS) as pool, served as clients:

@@ -74,7 +74,7 @@ def ask_and_do_not_read(target: Target, window: int, connections: int = CONNECTI
 @pytest.mark.parametrize(
     "target", unless_grpcio("grpcio keeps replies that nobody reads without a bound"), indirect=True
 )
-def test_who_reads_is_never_refused_while_others_do_not(target: Target) -> None:
+def test_readers_are_never_refused_while_others_do_not_read(target: Target) -> None:
     with frames.peers(target.tcp, CONNECTIONS) as unread:
         for peer in unread:
             peer.open(initial_window=0)

@@ -50,7 +50,7 @@ def test_a_server_is_not_ready_before_it_has_begun_to_work() -> None:
         assert health(server, "readiness") == NOT_SERVING
 
 
-def test_whoever_watches_is_told(server: RunningServer) -> None:
+def test_watchers_are_told(server: RunningServer) -> None:
     watch: Stream = server.channel.unary_stream("/grpc.health.v1.Health/Watch")
     states = watch(health_pb2.HealthCheckRequest(service="readiness").SerializeToString(), timeout=PATIENCE)
 

@@ -53,7 +53,7 @@ def test_an_endpoint_is_understood(endpoint: str, listener: Listener, local: boo
 @pytest.mark.parametrize(
     "endpoint", ["", "unix:", "unix:relative", "host", ":7000", "host:", "host:port", "host:65536", "host:-1", "host:²"]
 )
-def test_what_is_no_endpoint_is_refused(endpoint: str) -> None:
+def test_a_malformed_endpoint_is_refused(endpoint: str) -> None:
     with pytest.raises(ListenError):
         parse_listener(endpoint)
 
@@ -180,7 +180,7 @@ def test_a_host_that_is_not_here_is_refused(binder: Transport) -> None:
 
 
 @pytest.mark.parametrize(("mode", "directory"), [(0o600, 0o700), (0o660, 0o750)])
-def test_a_socket_and_a_new_directory_let_in_whom_the_mode_says(
+def test_the_mode_says_who_may_use_a_socket_and_its_new_directory(
     binder: Transport, tmp_path: Path, mode: int, directory: int
 ) -> None:
     path = tmp_path / "new" / "s"

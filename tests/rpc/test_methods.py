@@ -53,7 +53,7 @@ def test_names_are_split_at_capitals() -> None:
 
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("request_bytes", [b"\xff", b"\x0a\x05abc"], ids=["tag", "cut"])
-def test_what_is_no_request_is_an_invalid_argument(method: str, request_bytes: bytes) -> None:
+def test_a_malformed_request_is_an_invalid_argument(method: str, request_bytes: bytes) -> None:
     operator = Identity(operator=OperatorToken.of("operator"))
     with RunningServer(identity=operator) as server, pytest.raises(grpc.RpcError) as raised:
         server.call(method, request_bytes, metadata=[("authorization", "Bearer operator")])

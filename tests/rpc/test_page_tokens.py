@@ -52,7 +52,7 @@ def test_a_changed_byte_is_found(position: int, at: int, change: int) -> None:
 
 
 @given(st.text(min_size=1) | st.binary(min_size=1).map(lambda raw: base64.urlsafe_b64encode(raw).decode()))
-def test_what_this_server_did_not_make_is_no_token(token: str) -> None:
+def test_a_token_of_another_server_is_refused(token: str) -> None:
     with pytest.raises(InvalidPageToken):
         TOKENS.position(CALL, with_token(token), int)
 

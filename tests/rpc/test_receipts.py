@@ -509,7 +509,7 @@ def test_contexts_share_the_messages_that_both_have(caller: DirectCaller) -> Non
     assert contents == len(assemble(caller, search=None).items) + 1  # and the request
 
 
-def test_what_was_given_is_given_again_whatever_was_written_since(caller: DirectCaller) -> None:
+def test_a_replay_gives_the_same_reply_whatever_was_written_since(caller: DirectCaller) -> None:
     chance = random.Random(5)
     given: dict[str, bytes] = {}
     for turn in range(RECEIPTS):

@@ -155,7 +155,7 @@ def test_a_message_that_nothing_extends_has_no_extensions(server: RunningServer,
     assert reply.all_extension_numbers_response == pb.ExtensionNumberResponse(base_type_name="remora.v1.Message")
 
 
-def test_what_is_no_message_is_refused_by_its_field(server: RunningServer, path: str) -> None:
+def test_a_malformed_request_is_refused_with_its_field(server: RunningServer, path: str) -> None:
     ask: Streams = server.channel.stream_stream(path)
 
     with pytest.raises(grpc.RpcError) as raised:
