@@ -199,10 +199,22 @@ def test_a_reply_of_each_package_is_a_message() -> None:
     answer = openai.types.chat.ChatCompletionMessage(role="assistant", content="At nine.")
 
     assert formats.to_anthropic([Message.of(reply)]) == {
-        "messages": [{"role": "assistant", "content": [block.model_dump()]}]
+        "messages": [{"role": "assistant", "content": [{"type": "text", "text": "At nine."}]}]
     }
     assert Message.of(call).tool_calls[0].name == "ferries"
     assert Message.of(answer) == Message("assistant", "At nine.")
+
+
+def test_a_reply_goes_back_without_the_nulls_that_nobody_sent() -> None:
+    sent = {"type": "tool_use", "id": "t", "name": "weather", "input": {"city": "Rome", "unit": None}}
+    reply = anthropic.types.Message.model_validate({
+        "id": "m", "type": "message", "role": "assistant", "model": "claude", "content": [sent],
+        "stop_reason": "tool_use", "stop_sequence": None, "usage": {"input_tokens": 1, "output_tokens": 1},
+    })  # fmt: skip
+
+    back = formats.to_anthropic([Message.of(reply)])["messages"]
+
+    assert back == [{"role": "assistant", "content": [sent]}]
 
 
 def test_reasoning_goes_only_to_the_provider_that_made_it() -> None:

@@ -102,9 +102,30 @@ def plain(value: object) -> Any:  # noqa: ANN401 - JSON of any shape
         return {_key(key): plain(item) for key, item in value.items()}
     if isinstance(value, Sequence) and not isinstance(value, str | bytes):
         return [plain(item) for item in value]
-    if callable(dump := getattr(value, "model_dump", None)):
-        return {key: plain(item) for key, item in dump().items() if item is not None or key == "content"}
+    if callable(getattr(value, "model_dump", None)):
+        return {key: plain(item) for key, item in _dumped(value).items() if item is not None or key == "content"}
     return value
+
+
+def _dumped(model: Any) -> dict[str, Any]:  # noqa: ANN401 - pydantic's, or what looks like it
+    """What a model holds: of pydantic's models, at any depth, without the fields that are None because nobody set them.
+
+    A provider may refuse null where it sent nothing.
+    """
+    whole: dict[str, Any] = model.model_dump()
+    if not hasattr(model, "model_fields_set"):
+        return whole
+    without_unset: dict[str, Any] = _without_unset(whole, model.model_dump(exclude_unset=True))
+    return without_unset
+
+
+def _without_unset(whole: Any, given: Any) -> Any:  # noqa: ANN401 - JSON of any shape
+    if isinstance(whole, dict) and isinstance(given, dict):
+        kept = {key: value for key, value in whole.items() if value is not None or key in given}
+        return {key: _without_unset(value, given.get(key)) for key, value in kept.items()}
+    if isinstance(whole, list) and isinstance(given, list):
+        return [_without_unset(*both) for both in zip(whole, given, strict=True)]
+    return whole
 
 
 def _key(key: object) -> str:
