@@ -402,6 +402,7 @@ CONTEXTS = (
     ),
     Mistake("chat.context(facts=3)", WrongTypeError, "facts is 3 (an int); it must be a bool or a dict"),
     Mistake('chat.context(shares={"facts": 2})', InvalidFieldError, "shares['facts'] is 2; it must be from 0 to 1"),
+    Mistake('chat.context(working_memory="yes")', WrongTypeError, "working_memory is 'yes' (a str); it must be a bool"),
     Mistake("chat.context(recall=None)", WrongTypeError, "recall is None; it must be a bool or a dict"),
     Mistake(
         'chat.context(encoding="o200k")',
