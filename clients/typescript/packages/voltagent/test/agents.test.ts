@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { beforeEach, describe, test } from "node:test";
 import { Agent, AiSdkEmbeddingAdapter, createTool, Memory } from "@voltagent/core";
 import type { UIMessage } from "ai";
-import { MockEmbeddingModelV3, MockLanguageModelV3 } from "ai/test";
+import { MockEmbeddingModelV3, MockLanguageModelV3, simulateReadableStream } from "ai/test";
 import { z } from "zod";
 import { RemoraMemory, RemoraMemoryAdapter } from "../src/index.js";
 import { counted } from "../../client/test/counting.js";
@@ -18,6 +18,7 @@ beforeEach(() => {
 });
 
 type Answer = Awaited<ReturnType<MockLanguageModelV3["doGenerate"]>>;
+type Chunk = Awaited<ReturnType<MockLanguageModelV3["doStream"]>>["stream"] extends ReadableStream<infer C> ? C : never;
 type Prompt = MockLanguageModelV3["doGenerateCalls"][number]["prompt"];
 
 const usage = {
@@ -50,6 +51,18 @@ function answering(...answers: [Answer, ...Answer[]]): MockLanguageModelV3 {
     return answers[Math.min(next++, answers.length - 1)] as Answer;
   };
   return new MockLanguageModelV3({ doGenerate });
+}
+
+/** A model that streams its answer, as VoltAgent lets sub-agents do. */
+function streaming(text: string): MockLanguageModelV3 {
+  const finishReason = { unified: "stop", raw: "stop" } as const;
+  const chunks: Chunk[] = [
+    { type: "text-start", id: "t" },
+    { type: "text-delta", id: "t", delta: text },
+    { type: "text-end", id: "t" },
+    { type: "finish", finishReason, usage },
+  ];
+  return new MockLanguageModelV3({ doStream: async () => ({ stream: simulateReadableStream({ chunks }) }) });
 }
 
 /** All that a model was given of the conversation in its last call. */
@@ -185,6 +198,33 @@ describe("an agent with RemoraMemory", () => {
     const agent = new Agent({ name: "guide", instructions: "Guide.", model: second, memory: later });
     await agent.generateText("Who am I?", { memory: { userId: "u", conversationId: "another" } });
     assert.match(JSON.stringify(second.doGenerateCalls.at(-1)?.prompt), /- Name: Ann/);
+  });
+
+  test("is not shown what its sub-agents were told and said, which is kept", async () => {
+    const memory = new RemoraMemory(options);
+    const agent = (id: string, model: MockLanguageModelV3, subAgents: Agent[] = []) =>
+      new Agent({ id, name: id, instructions: `Be a ${id}.`, model, memory, subAgents });
+    const helper = agent("helper", streaming("At ten."));
+    const task = { task: "Look up the train.", targetAgents: ["helper"] };
+    const model = answering(calling("delegate_task", task), saying("It leaves at ten."));
+    const guide = agent("guide", model, [helper]);
+
+    await guide.generateText("When does the train leave?", turn);
+    const messages = await settled(memory, 4);
+    await guide.generateText("Thanks.", turn);
+
+    const of = (message: UIMessage) => (message.metadata as { subAgentId?: string }).subAgentId;
+    const delegated = messages.filter((message) => of(message) === "helper");
+    assert.deepEqual(
+      delegated.map(({ role }) => role),
+      ["user", "assistant"],
+    );
+    assert.match(texts(delegated).join(), /Look up the train.*At ten\./s);
+    const told = model.doGenerateCalls.at(-1)?.prompt.filter(({ role }) => role === "user") ?? [];
+    assert.deepEqual(
+      told.map(({ content }) => JSON.stringify(content).match(/"text":"(.*?)"/)?.[1]),
+      ["When does the train leave?", "Thanks."],
+    );
   });
 
   test("embeds with a model of the AI SDK", async () => {

@@ -8,7 +8,9 @@ import {
   ConversationNotFoundError,
   type ConversationStepRecord,
   type CreateConversationInput,
+  Memory,
 } from "@voltagent/core";
+import { z } from "zod";
 import { RemoraMemoryAdapter } from "../src/index.js";
 import { type Fresh, ids, said, server, tick } from "./fresh.js";
 
@@ -311,6 +313,33 @@ describe("working memory", () => {
     await lenient().setWorkingMemory(missing);
 
     assert.equal(await storage.getWorkingMemory(missing), null);
+  });
+
+  test("VoltAgent's Memory replaces it, adds to it, and refuses what is not of its schema", async () => {
+    const schema = z.object({
+      tags: z.array(z.string()).optional(),
+      city: z.string().optional(),
+      n: z.number().max(9),
+    });
+    const notes = new Memory({ storage, workingMemory: { enabled: true, template: "# Notes" } });
+    const facts = new Memory({ storage, workingMemory: { enabled: true, scope: "user", schema } });
+    const owner = { conversationId: "c", userId: "u" };
+    const added = { options: { mode: "append" } } as const;
+
+    await notes.updateWorkingMemory({ ...owner, content: "# One" });
+    await notes.updateWorkingMemory({ ...owner, content: "# Two", ...added });
+    await facts.updateWorkingMemory({ ...owner, content: { tags: ["a", "b"], city: "Linz", n: 5 } });
+    await facts.updateWorkingMemory({ ...owner, content: { tags: ["b", "c"], n: 6 }, ...added });
+    await assert.rejects(facts.updateWorkingMemory({ ...owner, content: { n: 15 }, ...added }), /working memory/);
+
+    assert.equal(await notes.getWorkingMemory(owner), "# One\n\n# Two");
+    const known = JSON.parse((await facts.getWorkingMemory(owner)) ?? "") as unknown;
+    assert.deepEqual(known, { tags: ["a", "b", "c"], city: "Linz", n: 6 });
+    await facts.updateWorkingMemory({ ...owner, content: { n: 1 } });
+    assert.deepEqual(JSON.parse((await facts.getWorkingMemory(owner)) ?? ""), { n: 1 });
+    await facts.clearWorkingMemory(owner);
+    assert.equal(await facts.getWorkingMemory(owner), null);
+    assert.equal(await notes.getWorkingMemory(owner), "# One\n\n# Two");
   });
 
   test("it stays when the metadata of its conversation is replaced", async () => {
