@@ -10,7 +10,7 @@ from remora._arguments import checked
 from remora._async.calls import LARGEST_PAGE, AsyncCalls, page_size
 from remora._async.working_memory import AsyncWorkingMemory
 from remora._backends import asynchronous as backend
-from remora._bounds import Between, Count, Id, IfMissing, IndexWait, Items, RequestId, Seconds, Size
+from remora._bounds import Between, Count, Id, IfMissing, IndexWait, Items, Limit, RequestId, Seconds, Size
 from remora._times import TimeBounds, put_bounds, to_duration
 from remora.context import (
     MERGES,
@@ -101,7 +101,7 @@ class AsyncConversation:
 
     async def messages(
         self,
-        limit: Count | None = 100,
+        limit: Limit | None = 100,
         *,
         roles: Annotated[Collection[RoleName], Items(16)] = (),
         after: Bound | None = None,

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from remora._arguments import checked
 from remora._async.calls import AsyncCalls, page_size
-from remora._bounds import Between, Count, Id, Items, Name, RequestId, Seconds, Size, Time
+from remora._bounds import Between, Id, Items, Limit, Name, RequestId, Seconds, Size, Time
 from remora.facts import Fact, FactSearchResult, FactSource, StaticFact, fact_times
 from remora.search import Query
 from remora.v1 import fact_pb2
@@ -127,7 +127,7 @@ class AsyncFacts:
         valid_at: Time | None = None,
         recorded_at: Time | None = None,
         at_any_time: bool = False,
-        limit: Count | None = 100,
+        limit: Limit | None = 100,
         timeout: Seconds | None = None,
     ) -> list[Fact]:
         """The facts, those recorded last first: at most `limit` (None: all). The times are as in `search`.

@@ -8,7 +8,7 @@ from typing import Annotated, Literal, Unpack
 from remora import conversations
 from remora._arguments import checked
 from remora._backends import synchronous as backend
-from remora._bounds import Between, Count, Id, IfMissing, IndexWait, Items, RequestId, Seconds, Size
+from remora._bounds import Between, Count, Id, IfMissing, IndexWait, Items, Limit, RequestId, Seconds, Size
 from remora._sync.calls import LARGEST_PAGE, Calls, page_size
 from remora._sync.working_memory import WorkingMemory
 from remora._times import TimeBounds, put_bounds, to_duration
@@ -101,7 +101,7 @@ class Conversation:
 
     def messages(
         self,
-        limit: Count | None = 100,
+        limit: Limit | None = 100,
         *,
         roles: Annotated[Collection[RoleName], Items(16)] = (),
         after: Bound | None = None,

@@ -5,7 +5,7 @@ from collections.abc import Collection
 from typing import Annotated
 
 from remora._arguments import checked
-from remora._bounds import Between, Count, Id, Items, Name, RequestId, Seconds, Size, Time
+from remora._bounds import Between, Id, Items, Limit, Name, RequestId, Seconds, Size, Time
 from remora._sync.calls import Calls, page_size
 from remora.facts import Fact, FactSearchResult, FactSource, StaticFact, fact_times
 from remora.search import Query
@@ -127,7 +127,7 @@ class Facts:
         valid_at: Time | None = None,
         recorded_at: Time | None = None,
         at_any_time: bool = False,
-        limit: Count | None = 100,
+        limit: Limit | None = 100,
         timeout: Seconds | None = None,
     ) -> list[Fact]:
         """The facts, those recorded last first: at most `limit` (None: all). The times are as in `search`.
