@@ -19,8 +19,9 @@ import { Connection, FailedCall, type TlsOptions } from "./connection.js";
 import { requireOwnDefault, targetOf } from "./endpoint.js";
 import { ClientClosedError, type RemoraError, RevisionUnknownError } from "./errors.js";
 import type { Origin } from "./generated/remora/v1/calls_pb.js";
-import { invalidField, requireKnown, wrongType } from "./refusals.js";
+import { invalidField, otherType, requireKnown, wrongType } from "./refusals.js";
 import { pauseBeforeRetry } from "./retry.js";
+import { requireShape } from "./shapes.js";
 import { asWritten, toError } from "./status.js";
 
 /** What a call may be given besides its request. */
@@ -85,6 +86,7 @@ export class Calls {
     init: MessageInitShape<I>,
     options: CallOptions = {},
   ): Promise<MessageShape<O>> {
+    requireKnown(options, ["timeoutMs", "signal"], "option of a call");
     const request = this.#request(method.input, init);
     const { requestId = "" } = request as CommonFields;
     try {
@@ -103,9 +105,7 @@ export class Calls {
 
   /** The request with what the client adds. The caller's own message stays as it is. */
   #request<I extends DescMessage>(schema: I, init: MessageInitShape<I>): MessageShape<I> {
-    if (!isMessage(init)) {
-      requireKnown(init, fieldsOf(schema), `field of ${schema.name}`);
-    }
+    requireShape(schema, init);
     const request = isMessage(init, schema) ? clone(schema, init) : create(schema, init);
     const fields = request as CommonFields;
     if ("requestId" in schema.field) {
@@ -172,15 +172,13 @@ export class Calls {
  * @throws InvalidFieldError if it is not positive.
  */
 export function requireTimeout(timeoutMs: number): number {
+  if (typeof timeoutMs !== "number") {
+    throw otherType("timeoutMs", timeoutMs, "a number");
+  }
   if (!(timeoutMs > 0)) {
     throw invalidField("timeoutMs", `is ${timeoutMs}; it must be greater than 0`);
   }
   return timeoutMs;
-}
-
-/** What a request may be given, a oneof by its own name. */
-function fieldsOf(schema: DescMessage): string[] {
-  return ["$typeName", "$unknown", ...schema.members.map((member) => member.localName)];
 }
 
 function encoded(schema: DescMessage, request: Message): Uint8Array {

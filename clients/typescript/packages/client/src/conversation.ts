@@ -11,19 +11,20 @@ import {
   MessageView,
   PageOrder,
 } from "./generated/remora/v1/conversation_service_pb.js";
-import type {
-  AssembleContextRequestSchema,
-  AssembleContextResponse,
-  MemoryService,
-  SearchMessagesRequestSchema,
-  SearchMessagesResponse,
+import {
+  type AssembleContextRequestSchema,
+  type AssembleContextResponse,
+  type MemoryService,
+  type SearchMessagesRequestSchema,
+  type SearchMessagesResponse,
   SearchOptionsSchema,
 } from "./generated/remora/v1/memory_service_pb.js";
 import type { Message, MessageSchema } from "./generated/remora/v1/message_pb.js";
 import type { ConversationSummary } from "./generated/remora/v1/short_term_pb.js";
 import { taken } from "./pages.js";
-import { requireKnown } from "./refusals.js";
+import { invalidField, requireKnown, requireString } from "./refusals.js";
 import type { ServiceClient } from "./services.js";
+import { fieldsOf, requireObject } from "./shapes.js";
 import { type ShortTerm, shortTermToProto, type Window, windowFromProto, writtenSummary } from "./short-term.js";
 
 /** How often a summary is written whose messages change meanwhile. */
@@ -126,6 +127,8 @@ export class Conversation {
     id: string,
     { userId = "", ...fields }: ConversationOptions = {},
   ) {
+    requireString(id, "conversationId");
+    requireString(userId, "userId");
     requireKnown(fields, FIELDS, "option of a conversation");
     this.#conversations = services.conversations;
     this.#memory = services.memory;
@@ -150,6 +153,9 @@ export class Conversation {
   /** The newest `limit` messages (Infinity: all), always in order, oldest first. Each page of 1,000 has the timeout. */
   async messages(limit = 100, which: ListOptions = {}, options?: CallOptions): Promise<Message[]> {
     const { oldestFirst = false, view = "window", ...filters } = which;
+    if (view !== "window" && view !== "all") {
+      throw invalidField("view", `is ${JSON.stringify(view)}; it must be "window" or "all"`);
+    }
     const request = {
       ...filters,
       ...this.#key,
@@ -164,6 +170,8 @@ export class Conversation {
   /** The messages of this conversation that answer a text, best first. The reply's `receiptId` is its receipt. */
   search(query: string, how: SearchOptions = {}, options?: CallOptions): Promise<SearchMessagesResponse> {
     const { explain = false, minRevision = 0n, indexWait, pageToken = "", withoutReceipt = false, ...ranking } = how;
+    requireString(query, "query");
+    requireKnown(ranking, fieldsOf(SearchOptionsSchema), "option of a search");
     const request = {
       ...{ explain, minRevision, pageToken, withoutReceipt },
       ...(indexWait && { indexWait }),
@@ -180,6 +188,10 @@ export class Conversation {
    */
   context(maxTokens = 4000, what: ContextOptions = {}, options?: CallOptions): Promise<AssembleContextResponse> {
     const { recall = true, ...fields } = what;
+    if (typeof recall !== "boolean") {
+      requireObject(recall, "recall", "the options of a search, or a boolean");
+      requireKnown(recall, fieldsOf(SearchOptionsSchema), "option of a search", "recall.");
+    }
     const search = recall === false ? {} : { search: recall === true ? {} : recall };
     return this.#memory.assembleContext({ ...fields, ...search, ...this.#key, maxTokens }, options);
   }

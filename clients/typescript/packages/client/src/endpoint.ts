@@ -91,8 +91,8 @@ function required(endpoint: string, field: string): string {
 
 function isEndpoint(text: string): boolean {
   if (text.startsWith(UNIX)) {
-    return text.length > UNIX.length;
+    return text.length > UNIX.length && !/^unix:\/\/(?!\/)/.test(text);
   }
-  const form = /^(\[[^\]]+\]|[^:/]+):(\d{1,5})$/.exec(text);
-  return form !== null && Number(form[2]) <= LARGEST_PORT;
+  const form = /^(\[[^\]]+\]|[^\s:/[\]]+):(\d{1,5})$/.exec(text);
+  return form !== null && Number(form[2]) > 0 && Number(form[2]) <= LARGEST_PORT;
 }

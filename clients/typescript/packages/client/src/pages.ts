@@ -1,6 +1,7 @@
 // Lists in pages.
 
 import type { CallOptions } from "./calls.js";
+import { otherType } from "./refusals.js";
 
 const LARGEST_PAGE = 1000;
 
@@ -33,6 +34,9 @@ export async function taken<
   limit: number,
   options?: CallOptions,
 ): Promise<(readonly Item[])[]> {
+  if (typeof limit !== "number" || Number.isNaN(limit)) {
+    throw otherType("limit", limit, "a number");
+  }
   const found: (readonly Item[])[] = [];
   let missing = limit;
   for await (const page of pages(list, { ...request, pageSize: Math.min(limit, LARGEST_PAGE) }, options)) {

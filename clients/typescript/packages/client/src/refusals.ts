@@ -2,6 +2,9 @@
 
 import { InvalidFieldError, WrongTypeError } from "./errors.js";
 
+/** Characters of a value in a sentence. */
+const LONGEST_SHOWN = 60;
+
 /** An argument that no call could be made with. */
 export function invalidField(field: string, description: string): InvalidFieldError {
   return new InvalidFieldError(`${field} ${description}`, {
@@ -21,14 +24,37 @@ export function wrongType(field: string, description: string, cause: unknown): W
   });
 }
 
+/** A value of another type than its field has. */
+export function otherType(field: string, value: unknown, expected: string): WrongTypeError {
+  const description = `is ${shown(value)}; it must be ${expected}`;
+  return new WrongTypeError(`${field} ${description}`, {
+    code: "INVALID_ARGUMENT",
+    reason: "WRONG_TYPE",
+    fieldViolations: [{ field, description }],
+  });
+}
+
+/** Refuses anything but a string. */
+export function requireString(value: unknown, field: string): void {
+  if (typeof value !== "string") {
+    throw otherType(field, value, "a string");
+  }
+}
+
 /**
- * Refuses what has a key that is not known: a misspelt one would be left out without a word.
+ * Refuses what has a key that is not known: a misspelt one would be left out without a word. `place` is before its name.
  *
  * @throws InvalidFieldError
  */
-export function requireKnown(given: object, known: readonly string[], what: string): void {
+export function requireKnown(given: object, known: readonly string[], what: string, place = ""): void {
   const unknown = Object.keys(given).find((key) => !known.includes(key));
   if (unknown !== undefined) {
-    throw invalidField(unknown, `is no ${what}; there are ${[...known].sort().join(", ")}`);
+    const names = known.filter((name) => !name.startsWith("$"));
+    throw invalidField(place + unknown, `is no ${what}; there are ${names.sort().join(", ")}`);
   }
+}
+
+function shown(value: unknown): string {
+  const text = value instanceof Date ? "a Date" : (JSON.stringify(value) ?? String(value));
+  return text.length <= LONGEST_SHOWN ? text : `${text.slice(0, LONGEST_SHOWN - 3)}...`;
 }

@@ -19,7 +19,7 @@ import { StoreService } from "./generated/remora/v1/store_service_pb.js";
 import { VectorService } from "./generated/remora/v1/vector_service_pb.js";
 import { WorkflowService } from "./generated/remora/v1/workflow_service_pb.js";
 import { Receipts } from "./receipts.js";
-import { invalidField, requireKnown } from "./refusals.js";
+import { invalidField, requireKnown, wrongType } from "./refusals.js";
 import { type ServiceClient, serviceClient } from "./services.js";
 
 const OPTIONS = [
@@ -171,6 +171,9 @@ function credentials({ tenant, token }: RemoraOptions): Record<string, string> {
 
 /** The value itself if metadata can hold it. Refusals do not show it: a token is a secret. */
 function sendable(value: string, field: string): string {
+  if (typeof value !== "string") {
+    throw wrongType(field, "must be a string", undefined);
+  }
   if (value === "") {
     throw invalidField(field, "is empty; give one, or leave it out");
   }

@@ -1,0 +1,110 @@
+// What a plain object must be to become a message: a misspelt key would be left out, and a value of another type changed.
+
+import { type DescField, type DescMessage, type DescOneof, isMessage, ScalarType } from "@bufbuild/protobuf";
+import { invalidField, otherType, requireKnown } from "./refusals.js";
+
+const NUMBERS: ReadonlySet<ScalarType> = new Set([
+  ScalarType.INT32,
+  ScalarType.UINT32,
+  ScalarType.SINT32,
+  ScalarType.FIXED32,
+  ScalarType.SFIXED32,
+  ScalarType.FLOAT,
+  ScalarType.DOUBLE,
+]);
+
+/** What a plain object may have for a message, a oneof by its own name. */
+export function fieldsOf(schema: DescMessage): string[] {
+  return schema.members.map((member) => member.localName);
+}
+
+/**
+ * Refuses what is no message, at any depth. What protobuf itself made of a schema is taken as it is.
+ *
+ * @throws InvalidFieldError, WrongTypeError
+ */
+export function requireShape(schema: DescMessage, init: unknown, path = ""): void {
+  if (isMessage(init as object)) {
+    return;
+  }
+  requireObject(init, path || "request", `the fields of ${schema.name}`);
+  if (init instanceof Date) {
+    throw otherType(path || "request", init, `a ${schema.name}: timestampFromDate() makes one`);
+  }
+  const own = path && `${path}.`;
+  requireKnown(init, ["$typeName", "$unknown", ...fieldsOf(schema)], `field of ${schema.name}`, own);
+  for (const member of schema.members) {
+    const value = (init as Record<string, unknown>)[member.localName];
+    if (value !== undefined && value !== null) {
+      requireMember(member, value, own + member.localName);
+    }
+  }
+}
+
+function requireMember(member: DescField | DescOneof, value: unknown, path: string): void {
+  if (member.kind === "oneof") {
+    requireChoice(member, value, path);
+  } else if (member.fieldKind === "list") {
+    if (!Array.isArray(value)) {
+      throw otherType(path, value, "an array");
+    }
+    value.forEach((item, position) => {
+      requireValue(member, member.listKind, item, `${path}[${position}]`);
+    });
+  } else if (member.fieldKind === "map") {
+    requireObject(value, path, "values by their keys");
+    for (const [key, item] of Object.entries(value)) {
+      requireValue(member, member.mapKind, item, `${path}[${JSON.stringify(key)}]`);
+    }
+  } else {
+    requireValue(member, member.fieldKind, value, path);
+  }
+}
+
+function requireChoice(oneof: DescOneof, value: unknown, path: string): void {
+  requireObject(value, path, "a case and its value");
+  const { case: chosen, value: inner } = value as { case?: unknown; value?: unknown };
+  if (chosen === undefined) {
+    return;
+  }
+  const field = oneof.fields.find(({ localName }) => localName === chosen);
+  if (field === undefined) {
+    const cases = oneof.fields.map(({ localName }) => localName);
+    throw invalidField(`${path}.case`, `is ${JSON.stringify(chosen)}; it must be ${cases.join(" or ")}`);
+  }
+  requireMember(field, inner, `${path}.${field.localName}`);
+}
+
+function requireValue(field: DescField, kind: "scalar" | "enum" | "message", value: unknown, path: string): void {
+  if (kind === "message") {
+    requireShape(field.message as DescMessage, value, path);
+  } else if (kind === "enum") {
+    if (typeof value !== "number") {
+      throw otherType(path, value, `a ${field.enum?.name} of @remora/client/v1`);
+    }
+  } else {
+    requireScalar(field.scalar as ScalarType, value, path);
+  }
+}
+
+function requireScalar(type: ScalarType, value: unknown, path: string): void {
+  if (type === ScalarType.STRING && typeof value !== "string") {
+    throw otherType(path, value, "a string");
+  }
+  if (type === ScalarType.BOOL && typeof value !== "boolean") {
+    throw otherType(path, value, "a boolean");
+  }
+  if (type === ScalarType.BYTES && !(value instanceof Uint8Array)) {
+    throw otherType(path, value, "a Uint8Array");
+  }
+  if (NUMBERS.has(type) && typeof value !== "number") {
+    throw otherType(path, value, "a number");
+  }
+}
+
+/** Refuses anything but an object with fields. */
+export function requireObject(value: unknown, path: string, what: string): asserts value is object {
+  if (typeof value !== "object" || value === null || Array.isArray(value) || value instanceof Uint8Array) {
+    throw otherType(path, value, `an object with ${what}`);
+  }
+}

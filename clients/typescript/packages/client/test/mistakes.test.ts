@@ -1,0 +1,131 @@
+// Wrong calls, and what answers them before anything is sent.
+
+import assert from "node:assert/strict";
+import { describe, test } from "node:test";
+import { Remora } from "@remora/client";
+
+type Call = (remora: Remora) => unknown;
+
+/** JavaScript checks no types; what is wrong here is refused when it runs. */
+const wrong = (value: unknown) => value as never;
+
+const chat = (remora: Remora) => remora.conversation("c", { userId: "ana" });
+
+const MISTAKES: readonly (readonly [what: string, call: Call, answer: RegExp])[] = [
+  ["a relative socket as a URL", () => new Remora({ endpoint: "unix://run/s" }), /^InvalidFieldError: endpoint is /],
+  [
+    "a timeout as text",
+    () => new Remora({ timeoutMs: wrong("5") }),
+    /^WrongTypeError: timeoutMs is "5"; it must be a /,
+  ],
+  ["a token that is no text", () => new Remora({ token: wrong(5) }), /^WrongTypeError: token: must be a string$/],
+  [
+    "no id",
+    (remora) => remora.conversation(wrong(undefined)),
+    /^WrongTypeError: conversationId is undefined; it must /,
+  ],
+  [
+    "a text as a message",
+    (remora) => chat(remora).append(wrong("hi")),
+    /^WrongTypeError: messages\[0\] is "hi"; it must /,
+  ],
+  [
+    "OpenAI's content",
+    (remora) => chat(remora).append(wrong({ role: "user", content: "hi" })),
+    /^InvalidFieldError: messages\[0\]\.content is no field of Message; there are .* text, /,
+  ],
+  [
+    "a number as a text",
+    (remora) => chat(remora).append({ role: "user", text: wrong(5) }),
+    /^WrongTypeError: messages\[0\]\.text is 5; it must be a string$/,
+  ],
+  [
+    "a Date as a time",
+    (remora) => chat(remora).append({ role: "user", text: "hi", sentTime: wrong(new Date(0)) }),
+    /^WrongTypeError: messages\[0\]\.sentTime is a Date; it must be a Timestamp: timestampFromDate\(\) makes one$/,
+  ],
+  [
+    "a bare attribute",
+    (remora) => chat(remora).append({ role: "user", text: "hi", attributes: { topic: wrong("visa") } }),
+    /^WrongTypeError: messages\[0\]\.attributes\["topic"\] is "visa"; it must be an object with the fields of Scalar$/,
+  ],
+  [
+    "metadata as an object",
+    (remora) => chat(remora).append({ role: "user", text: "hi", metadata: wrong({ a: 1 }) }),
+    /^WrongTypeError: messages\[0\]\.metadata is \{"a":1\}; it must be a Uint8Array$/,
+  ],
+  [
+    "an option that no call has",
+    (remora) => chat(remora).append({ role: "user", text: "hi" }, wrong({ timeout: 5 })),
+    /^InvalidFieldError: timeout is no option of a call; there are signal, timeoutMs$/,
+  ],
+  [
+    "a limit as text",
+    (remora) => chat(remora).messages(wrong("10")),
+    /^WrongTypeError: limit is "10"; it must be a number$/,
+  ],
+  [
+    "a role as roles",
+    (remora) => chat(remora).messages(10, { roles: wrong("user") }),
+    /^WrongTypeError: roles is "user"; /,
+  ],
+  [
+    "a view",
+    (remora) => chat(remora).messages(10, { view: wrong("every") }),
+    /^InvalidFieldError: view is "every"; it must /,
+  ],
+  [
+    "no query",
+    (remora) => chat(remora).search(wrong(undefined)),
+    /^WrongTypeError: query is undefined; it must be a string$/,
+  ],
+  [
+    "another's name for k",
+    (remora) => chat(remora).search("PIN", wrong({ topK: 3 })),
+    /^InvalidFieldError: topK is no option of a search; there are filter, k, profile, /,
+  ],
+  [
+    "a profile by its name",
+    (remora) => chat(remora).search("PIN", { profile: wrong("hybrid") }),
+    /^WrongTypeError: options\.profile is "hybrid"; it must be a Profile of @remora\/client\/v1$/,
+  ],
+  [
+    "a filter as an object",
+    (remora) => chat(remora).messages(10, { filter: wrong({ topic: "visa" }) }),
+    /^InvalidFieldError: filter\.topic is no field of Filter; there are kind$/,
+  ],
+  [
+    "an unknown option of recall",
+    (remora) => chat(remora).context(4000, { recall: wrong({ topK: 3 }) }),
+    /^InvalidFieldError: recall\.topK is no option of a search; /,
+  ],
+  [
+    "a scope by its field",
+    (remora) => remora.memory.searchMessages(wrong({ userId: "ana", text: "PIN" })),
+    /^InvalidFieldError: userId is no field of SearchMessagesRequest; there are explain, .* scope, /,
+  ],
+  [
+    "a scope that there is not",
+    (remora) => remora.memory.searchMessages({ scope: wrong({ case: "user", value: "ana" }) }),
+    /^InvalidFieldError: scope\.case is "user"; it must be conversation or userId or tenant$/,
+  ],
+  [
+    "a scope without its value",
+    (remora) => remora.memory.searchMessages({ scope: wrong({ case: "userId" }) }),
+    /^WrongTypeError: scope\.userId is undefined; it must be a string$/,
+  ],
+  [
+    "no request",
+    (remora) => remora.memory.searchMessages(wrong(undefined)),
+    /^WrongTypeError: request is undefined; it must /,
+  ],
+];
+
+describe("a mistake is answered by its field, its value and what it must be", () => {
+  const remora = new Remora({ endpoint: "unix:/nowhere.sock" });
+  for (const [what, call, answer] of MISTAKES) {
+    test(what, async () => {
+      await assert.rejects(async () => call(remora), answer);
+    });
+  }
+});
