@@ -17,6 +17,8 @@ from remora_server.domain.conversations import ConversationDraft
 from remora_server.domain.messages import MessageEmbedding, MessageQuery
 from remora_server.domain.replies import REPLY_BYTES
 from remora_server.domain.search import MessageVector
+from remora_server.domain.short_term import ShortTermPolicy, Trim
+from remora_server.domain.windows import Growth
 from remora_server.storage.database.database import Database
 from remora_server.storage.database.directory import DirectoryError
 from remora_server.storage.local_store import LocalStore
@@ -44,6 +46,29 @@ def vector(*values: float) -> bytes:
 
 def append(store: LocalStore, *texts: str, conversation: str = "c", user: str = "sarah") -> int:
     return store.messages.append(WRITE, conversation, user, [draft(text=text) for text in texts], NEW).revision
+
+
+class Growths:
+    """Remembers what it is told of windows."""
+
+    def __init__(self) -> None:
+        self.tokens: list[int | None] = []
+
+    def written(self, _tenant_id: str, _conversation_id: str, _revision: int, growth: Growth | None) -> None:
+        self.tokens.append(growth and growth.o200k_tokens)
+
+
+def test_a_window_whose_oldest_messages_are_pruned_only_grows(store: LocalStore) -> None:
+    """If it were looked at for each, an append would cost as much as its whole conversation."""
+    growths = Growths()
+    store.windows.listen(growths)
+    created = replace(NEW, storage_limit=2, short_term=ShortTermPolicy(100, Trim(50)))
+
+    for number in range(4):
+        store.messages.append(WRITE, "c", "sarah", [draft(f"m{number}", "hello")], created)
+    store.messages.delete(WRITE, "c", "sarah", ["m3"])
+
+    assert growths.tokens == [5, 5, 5, 5, None]
 
 
 def test_a_second_process_is_refused_with_what_to_do(store: LocalStore, directory: Path) -> None:

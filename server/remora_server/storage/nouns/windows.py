@@ -55,9 +55,9 @@ class WindowEvents:
 
 
 def _growth(plan: Plan, counts: Mapping[int, int]) -> Growth | None:
-    """By what the window grows, where that is all that happens to it."""
+    """By what the window grows, if nothing else happens to it but that its oldest messages are pruned."""
     own = [put for put in plan.puts if put.user_id == plan.head.user_id]
-    if plan.removals or any(put.replaces or put.draft.role in SYSTEM_ROLES for put in own):
+    if plan.removed or any(put.replaces or put.draft.role in SYSTEM_ROLES for put in own):
         return None
     return Growth([put.draft.text for put in own], sum(counts[id(put.draft)] for put in own))
 
