@@ -26,6 +26,7 @@ from langgraph.channels.delta import DeltaChannel
 from langgraph.checkpoint.base import empty_checkpoint
 from langgraph.graph import END, START, StateGraph
 from langgraph.graph.message import REMOVE_ALL_MESSAGES, _messages_delta_reducer, add_messages
+from tests.patience import PATIENCE
 from tests.suites.conftest import Server
 
 from remora import Remora
@@ -64,7 +65,7 @@ def say(said: Sequence[BaseMessage], *answers: BaseMessage) -> dict[str, Any]:
     return {"messages": list(said), "answers": list(answers)}
 
 
-def following(server: Server, tenant: str | None = None, timeout: float = 10.0) -> RemoraSaver:
+def following(server: Server, tenant: str | None = None, timeout: float = PATIENCE) -> RemoraSaver:
     return RemoraSaver(server.endpoint, tenant=tenant, timeout=timeout, messages="messages")
 
 
@@ -84,7 +85,7 @@ def saver(server: Server, tenant: str) -> Iterator[RemoraSaver]:
 
 @pytest.fixture
 def memory(server: Server, tenant: str) -> Iterator[Remora]:
-    with Remora(server.endpoint, tenant=tenant, timeout=60) as opened:
+    with Remora(server.endpoint, tenant=tenant, timeout=PATIENCE) as opened:
         yield opened
 
 
@@ -381,7 +382,7 @@ def test_what_did_not_reach_the_server_is_sent_with_any_later_checkpoint(
         own_server.kill()
         offer(self, *checkpoint)
 
-    with following(own_server, timeout=1) as saver, Remora(own_server.endpoint) as memory:
+    with following(own_server, timeout=10) as saver, Remora(own_server.endpoint, timeout=PATIENCE) as memory:
         made = graph(saver)
         with monkeypatch.context() as patched:
             patched.setattr(Conversations, "offer", offer_to_nobody)
@@ -398,15 +399,16 @@ def test_what_did_not_reach_the_server_is_sent_with_any_later_checkpoint(
 
 def test_a_sidecar_that_is_killed_and_started_again_gets_what_it_missed(own_server: Server) -> None:
     with (
-        following(own_server, timeout=2) as saver,
-        Remora(own_server.endpoint) as memory,
+        following(own_server) as saver,
+        following(own_server, timeout=0.2) as hurried,
+        Remora(own_server.endpoint, timeout=PATIENCE) as memory,
     ):
         made = graph(saver)
         made.invoke(say([HumanMessage("tea", id="m1")], AIMessage("Yes.", id="m2")), config())
         saver.flush_messages()
         own_server.kill()
         with pytest.raises(RemoraError):
-            made.invoke(say([HumanMessage("lost", id="m3")]), config())
+            graph(hurried).invoke(say([HumanMessage("lost", id="m3")]), config())
         own_server.start()
 
         made.invoke(say([RemoveMessage(id="m1"), HumanMessage("cake", id="m4")]), config())
@@ -428,7 +430,7 @@ def test_a_new_process_continues_with_what_the_server_has(own_server: Server) ->
     own_server.kill()
     own_server.start()
 
-    with following(own_server) as saver, Remora(own_server.endpoint) as memory:
+    with following(own_server) as saver, Remora(own_server.endpoint, timeout=PATIENCE) as memory:
         before = {message.id: message.revision for message in memory.conversation("trip").messages()}
         graph(saver).invoke(say([RemoveMessage(id="m1"), HumanMessage("pie", id="m6")]), config())
         saver.flush_messages()
