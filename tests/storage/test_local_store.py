@@ -55,7 +55,7 @@ class Growths:
         self.tokens: list[int | None] = []
 
     def written(self, _tenant_id: str, _conversation_id: str, _revision: int, growth: Growth | None) -> None:
-        self.tokens.append(growth and growth.o200k_tokens)
+        self.tokens.append(None if growth is None else growth.o200k_tokens)
 
 
 def test_a_window_whose_oldest_messages_are_pruned_only_grows(store: LocalStore) -> None:
