@@ -14,6 +14,8 @@ mod inbox;
 mod name;
 mod part;
 mod registry;
+#[cfg(test)]
+mod tests;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
