@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log"
+	"time"
 
 	"remora.dev/remora"
 	remorav1 "remora.dev/remora/v1"
@@ -18,7 +19,7 @@ func main() {
 }
 
 func run(ctx context.Context) error {
-	memory, err := remora.New(remora.WithTenant("acme"))
+	memory, err := remora.New(remora.WithTenant("acme"), remora.WithTimeout(time.Minute))
 	if err != nil {
 		return err
 	}
