@@ -1179,8 +1179,8 @@ class PlanSummaryRequest(_message.Message):
     keep_messages: _builtins.int
     """How many of the newest messages are left out, 1 to 10,000. Default: as the conversation's policy says, else 10."""
     max_tokens: _builtins.int
-    """How many tokens of messages are to be summarised at once, at most, up to 200,000; a single message may have more, of
-    which the first 100,000 characters are given. Default: 16,000.
+    """How many tokens of messages are to be summarised at once, at most, up to 200,000. If messages that are not parted have
+    more, the longest of them are shortened to one length, and marked. Default: 16,000.
     """
     if_over: _builtins.bool
     """Whether there is something to summarise only if the window has more tokens than the conversation's policy allows;
