@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from tests.faults.sidecar import ROOT
+from tests.patience import PATIENCE
 from tests.suites.conftest import Server
 
 RELEASE = "langgraph-checkpoint-sqlite==3.1.2"
@@ -49,6 +50,7 @@ def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return next(unpacked.iterdir())
 
 
+@pytest.mark.timeout(4 * PATIENCE)
 def test_the_official_store_tests_pass(server: Server, source: Path) -> None:
     internal = _internal()
     environment = {**os.environ, "REMORA_TEST_ENDPOINT": server.endpoint}
@@ -57,7 +59,13 @@ def test_the_official_store_tests_pass(server: Server, source: Path) -> None:
     chosen = ["-k", " and ".join(f"not {name}" for name in internal), "-q", "-W", "ignore", *FILES]
 
     ended = subprocess.run(
-        [*pytest_run, *chosen], cwd=source, env=environment, capture_output=True, text=True, timeout=280, check=False
+        [*pytest_run, *chosen],
+        cwd=source,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=3 * PATIENCE,
+        check=False,
     )
 
     assert ended.returncode == 0, ended.stdout[-8_000:] + ended.stderr[-2_000:]
