@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from remora.address import default_endpoint
 from remora_server.settings import settings as settings_module
-from remora_server.settings.memory import memory_bytes
+from remora_server.settings.memory import memory_bytes, passing_bytes
 from remora_server.settings.settings import KEYS, Key, Loaded, Settings, SettingsError, describe, load
 
 VALUES = {
@@ -210,6 +210,14 @@ def test_what_is_set_stays_and_the_others_have_the_rest() -> None:
     assert _bounds(settings)[:1] == [1]
     assert settings.vector_bytes == 600 << 20
     assert sum(_bounds(settings)) <= 0.7 * (1024 - 96) + 12
+
+
+@pytest.mark.parametrize(
+    ("limit", "receive_limit", "passing"),
+    [(256, 4, 16), (1_024, 4, 64), (8_192, 4, 256), (64, 1, 16), (256, 32, 128)],
+)
+def test_requests_and_replies_under_way_take_a_part_of_the_memory(limit: int, receive_limit: int, passing: int) -> None:
+    assert passing_bytes(limit << 20, receive_limit << 20) == passing << 20
 
 
 @pytest.mark.parametrize(

@@ -1340,6 +1340,7 @@ class Transport:
         receive_limit_bytes: int,
         default_timeout: float,
         handshake_timeout: float | None = None,
+        request_bytes: int | None = None,
         reply_bytes: int | None = None,
         connection_reply_bytes: int | None = None,
         pending_resets: int | None = None,
@@ -1365,6 +1366,7 @@ class Transport:
         report: Callable[[str], object],
         refusals: Mapping[str, tuple[int, str, bytes]],
         publication: _Publication | None,
+        connected: Callable[[int, int, int], object] | None = None,
         pages: Callable[[str], tuple[int, str, bytes] | None] | None = None,
         tls: Tls | None = None,
     ) -> None:
@@ -1385,7 +1387,8 @@ class Transport:
 
         `identify` gets the headers `authorization` and `remora-tenant`, empty where they are not there, and the names
         in the certificate of the connection, None where it needed none; it returns the caller or a failure. A caller
-        is remembered. `report` is told of trouble that no caller learns of. `refusals`
+        is remembered. `report` is told of trouble that no caller learns of, `connected` who has
+        connected over a Unix socket: the ids of the user, its group and the process. `refusals`
         holds the failures of calls that find no room (`overloaded`), or none that is left for their peer
         (`peer_overloaded`), that are not answered in time (`deadline_exceeded`), whose revision will not be published
         (`not_published`), that met a panic (`internal`), of streams that the end of the server ends (`stopping`), and

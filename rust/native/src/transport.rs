@@ -38,7 +38,7 @@ impl PyTransport {
     #[new]
     #[pyo3(signature = (
         *, room, connections, peer_connections, receive_limit_bytes, default_timeout,
-        handshake_timeout=None, reply_bytes=None, connection_reply_bytes=None, pending_resets=None,
+        handshake_timeout=None, request_bytes=None, reply_bytes=None, connection_reply_bytes=None, pending_resets=None,
         flows=None, connection_flows=None
     ))]
     #[expect(clippy::too_many_arguments, reason = "they are keywords in Python")]
@@ -49,6 +49,7 @@ impl PyTransport {
         receive_limit_bytes: usize,
         default_timeout: f64,
         handshake_timeout: Option<f64>,
+        request_bytes: Option<usize>,
         reply_bytes: Option<usize>,
         connection_reply_bytes: Option<usize>,
         pending_resets: Option<usize>,
@@ -66,6 +67,7 @@ impl PyTransport {
                 Some(timeout) => seconds(timeout)?,
                 None => usual.handshake_timeout,
             },
+            request_bytes: request_bytes.unwrap_or(usual.request_bytes),
             reply_bytes: reply_bytes.unwrap_or(usual.reply_bytes),
             connection_reply_bytes: connection_reply_bytes.unwrap_or(usual.connection_reply_bytes),
             pending_resets: pending_resets.unwrap_or(usual.pending_resets),
@@ -102,7 +104,7 @@ impl PyTransport {
         self.health.set(service, serving);
     }
 
-    #[pyo3(signature = (*, methods, identify, report, refusals, publication, pages=None, tls=None))]
+    #[pyo3(signature = (*, methods, identify, report, refusals, publication, connected=None, pages=None, tls=None))]
     #[expect(clippy::too_many_arguments, reason = "they are keywords in Python")]
     fn start(
         &self,
@@ -111,6 +113,7 @@ impl PyTransport {
         report: Py<PyAny>,
         refusals: GivenRefusals,
         publication: Option<&Bound<'_, PyAny>>,
+        connected: Option<Py<PyAny>>,
         pages: Option<Py<PyAny>>,
         tls: Option<PyRef<'_, PyTls>>,
     ) -> PyResult<()> {
@@ -126,6 +129,7 @@ impl PyTransport {
             methods: callables,
             identify,
             report,
+            connected,
             internal: refusals.internal.clone(),
         };
         let publication: Arc<dyn Publication> = match publication {
@@ -360,6 +364,7 @@ struct Callables {
     methods: Vec<(Answering, Py<PyAny>)>,
     identify: Py<PyAny>,
     report: Py<PyAny>,
+    connected: Option<Py<PyAny>>,
     internal: Status,
 }
 
@@ -393,6 +398,17 @@ impl Handler for Callables {
     fn report(&self, trouble: &str) {
         Python::attach(|py| {
             if let Err(error) = self.report.bind(py).call1((trouble,)) {
+                error.write_unraisable(py, None);
+            }
+        });
+    }
+
+    fn connected(&self, user: u32, group: u32, process: i32) {
+        let Some(connected) = &self.connected else {
+            return;
+        };
+        Python::attach(|py| {
+            if let Err(error) = connected.bind(py).call1((user, group, process)) {
                 error.write_unraisable(py, None);
             }
         });

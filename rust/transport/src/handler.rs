@@ -75,6 +75,10 @@ pub trait Handler: Send + Sync + 'static {
 
     /// Logs a failure that no caller learns of.
     fn report(&self, trouble: &str);
+
+    /// Learns who has connected over a Unix socket, by the kernel's word: the ids of the user, its group and the process,
+    /// 0 where the kernel tells none.
+    fn connected(&self, _user: u32, _group: u32, _process: i32) {}
 }
 
 /// The publication of revisions.

@@ -158,6 +158,10 @@ fn admit<H: Handler>(shared: &Arc<Shared<H>>, socket: Socket) {
     let shared = Arc::clone(shared);
     match socket {
         Socket::Unix(socket) => {
+            if let Ok(peer) = socket.peer_cred() {
+                let process = peer.pid().unwrap_or(0);
+                shared.handler.connected(peer.uid(), peer.gid(), process);
+            }
             tokio::spawn(connection::serve(shared, Repaired::new(socket), connected))
         }
         Socket::Tcp(socket, _) => match (shared.tls.clone(), shared.pages.clone()) {

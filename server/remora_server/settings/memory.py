@@ -29,11 +29,18 @@ LEAST = {
     "search_bytes": 8,
 }
 """Less than this is no use, in MiB."""
+MOST_PASSING, LEAST_PASSING, LEAST_REQUESTS = 256, 16, 4
+PASSING = 16
+"""Requests that are not answered may take one part in so many of the memory, between so many MiB, and replies that are
+not read as much; but so many of the largest requests have room.
+"""
 BOUNDS = (*LEAST, "recall_bytes")
 MOST_RECALL, SEARCH_FACTOR, LEAST_SEARCH = 128, 4, 128
 """The default of `recall_bytes`, in MiB; a search may take so many times as much, and at least so many MiB where there
 is room.
 """
+RECALL_PART = 2
+"""Where there is less, one part in so many of what a search may take is kept of earlier ones."""
 
 
 def memory_bytes(groups: Path = CONTROL_GROUPS, own: Path = OWN_GROUPS) -> int:
@@ -67,7 +74,7 @@ def fitted(limit: int, given: Mapping[str, int | None], *, has_model: bool) -> d
     then = {name: most - least[name] for name, most in _large(bounds).items() if name in least}
     more |= _shared(room - sum(more.values()), then)
     bounds |= {name: least[name] + more[name] for name in least}
-    bounds.setdefault("recall_bytes", min(MOST_RECALL * MEBIBYTE, bounds["search_bytes"] // SEARCH_FACTOR))
+    bounds.setdefault("recall_bytes", min(MOST_RECALL * MEBIBYTE, bounds["search_bytes"] // RECALL_PART))
     return bounds
 
 
@@ -76,6 +83,14 @@ def least_limit(given: Mapping[str, int | None], *, has_model: bool) -> int:
     bounds = {name: value for name, value in given.items() if value is not None}
     kept = _kept(_least(bounds) | bounds)
     return _reserved(has_model=has_model) + max(kept, math.ceil(_kept(_least({})) / KEPT))
+
+
+def passing_bytes(limit: int, receive_limit: int) -> int:
+    """What requests that are not answered may take, and replies that are not read as much, in a process that may take
+    so much memory and gets requests of at most so many bytes.
+    """
+    share = max(LEAST_PASSING * MEBIBYTE, min(MOST_PASSING * MEBIBYTE, limit // PASSING))
+    return max(share, LEAST_REQUESTS * receive_limit)
 
 
 def _reserved(*, has_model: bool) -> int:

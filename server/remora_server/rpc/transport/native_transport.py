@@ -83,6 +83,8 @@ class NativeTransport:
             peer_connections=options.peer_connections,
             receive_limit_bytes=options.receive_limit_bytes,
             default_timeout=options.default_timeout,
+            request_bytes=options.passing_bytes,
+            reply_bytes=options.passing_bytes,
         )
 
     def bind_unix(self, path: str) -> None:
@@ -123,6 +125,7 @@ class NativeTransport:
             report=logger.error,
             refusals={name: _failure(to_status(error)) for name, error in self._refusals().items()},
             publication=publication,
+            connected=_log_peer if logger.isEnabledFor(logging.DEBUG) else None,
             pages=pages,
             tls=self._tls,
         )
@@ -214,6 +217,11 @@ def _addresses(host: str) -> list[str]:
     """The addresses of a host, each once. Raises OSError."""
     found = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
     return list(dict.fromkeys(str(address[0]) for *_, address in found))
+
+
+def _log_peer(user: int, group: int, process: int) -> None:
+    names = {"peer_uid": user, "peer_gid": group, "peer_pid": process}
+    logger.debug("connected over a Unix socket", extra=names)
 
 
 def _identify(identity: Identity, authorization: str, tenant: str, names: Sequence[str] | None) -> Caller | Failure:
