@@ -9,6 +9,7 @@ import dev.remora.v1.Conversation;
 import dev.remora.v1.GetConversationRequest;
 import dev.remora.v1.Message;
 import io.grpc.StatusRuntimeException;
+import java.time.Duration;
 
 /** A conversation that is stored and given back as the context for the next call of a model. */
 public final class Example {
@@ -18,7 +19,7 @@ public final class Example {
 
     /** Calls the server that {@code $REMORA_ENDPOINT} names. */
     public static void main(String[] arguments) {
-        try (Remora memory = Remora.builder().tenant("acme").build()) {
+        try (Remora memory = Remora.builder().tenant("acme").timeout(Duration.ofMinutes(1)).build()) {
             greet(memory);
             memory.conversations().appendMessages(AppendMessagesRequest.newBuilder()
                     .setConversationId(CONVERSATION)
