@@ -114,6 +114,10 @@ describe("a semantic read", () => {
       "c",
     );
     await memory.addMessages([said("a", "Hello there."), said("b", "How are you?")], "u", "c");
+    // A busy machine may embed them later than a read waits for by default.
+    const query = { case: "text", value: "train" } as const;
+    const scope = { case: "userId", value: "u" } as const;
+    await client.memory.searchMessages({ scope, query, indexWait: { seconds: 60n } });
     calls.length = 0;
 
     const found = await memory.getMessagesWithSemanticSearch("u", "c", "When does the railway connection depart?", {
