@@ -12,12 +12,14 @@ from typing import Any
 import anthropic.types
 import openai.types.chat
 import openai.types.responses
-from hypothesis import given, note
+import pytest
+from hypothesis import HealthCheck, given, note, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 from tests.client.provider_rules import check_anthropic, check_langchain, check_openai, check_responses
 from tests.client.test_formats import typed
 from tests.domain.conversing import CONVERSATION, Conversations, KnownFacts, KnownMemories
+from tests.examples import examples
 from tests.rpc.fake_memory import FakeReceipts
 
 from remora import Context, Message, formats
@@ -194,6 +196,20 @@ def test_chat_messages_cost_what_the_context_says(
 
     assert recount(context.messages, request.encoding.name) == context.tokens_used
     assert context.exact == (request.encoding.name != "approximate")
+
+
+@pytest.mark.slow
+@settings(max_examples=examples(10_000), suppress_health_check=[HealthCheck.too_slow])
+@given(talk=talks(), request=requests(), data=st.data(), facts=st.lists(RESULTS, max_size=5, unique=True))
+def test_no_budget_is_exceeded_by_a_token_in_any_of_ten_thousand_contexts(
+    talk: list[Message], request: pb.AssembleContextRequest, data: st.DataObject, facts: list[str]
+) -> None:
+    chat = [Message.of(form) for message in talk for form in formats.to_openai([message])]
+    ranking = data.draw(st.permutations(range(1, len(chat) + 1)))
+
+    context = assembled(stored(chat, ranking), request, facts)
+
+    assert recount(context.messages, request.encoding.name) == context.tokens_used <= request.max_tokens
 
 
 @given(talk=talks(), request=requests())
