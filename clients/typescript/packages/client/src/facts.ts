@@ -98,7 +98,11 @@ export class Facts {
    */
   async extractFrom(
     conversationId: string,
-    { afterSequence = 0n, dryRun = false, byPatterns = false }: Extracting & { afterSequence?: bigint | undefined } = {},
+    {
+      afterSequence = 0n,
+      dryRun = false,
+      byPatterns = false,
+    }: Extracting & { afterSequence?: bigint | undefined } = {},
     options?: CallOptions,
   ): Promise<Fact[]> {
     const found: Fact[] = [];

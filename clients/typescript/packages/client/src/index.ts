@@ -24,7 +24,15 @@ export {
 } from "./conversation.js";
 export { defaultEndpoint, ENDPOINT_VARIABLE } from "./endpoint.js";
 export * from "./errors.js";
-export { type AsOf, type Extracting, Facts, type FoundFacts, type ListedFacts, type NewFact, type SaidIn } from "./facts.js";
+export {
+  type AsOf,
+  type Extracting,
+  Facts,
+  type FoundFacts,
+  type ListedFacts,
+  type NewFact,
+  type SaidIn,
+} from "./facts.js";
 export { pages } from "./pages.js";
 export { type ListedReceipts, type OfUser, Receipts } from "./receipts.js";
 export { Remora, type RemoraOptions } from "./remora.js";
