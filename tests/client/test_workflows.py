@@ -8,7 +8,17 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from tests.patience import PATIENCE
 
-from remora import Cancellation, Remora, Suspension, WorkflowRun, WorkflowStats, WorkflowStep, errors, testing
+from remora import (
+    Cancellation,
+    PathCondition,
+    Remora,
+    Suspension,
+    WorkflowRun,
+    WorkflowStats,
+    WorkflowStep,
+    errors,
+    testing,
+)
 from remora.workflows import WorkflowStatus
 
 remora_server, remora_tenant = testing.remora_server, testing.remora_tenant
@@ -126,6 +136,8 @@ def test_runs_are_listed_by_what_they_are(memory: Remora) -> None:
     assert ids(listed(user_id="ben")) == ["other"]
     assert ids(listed(created_from=NOON, created_to=NOON + timedelta(minutes=1))) == ["r1", "r0"]
     assert ids(listed(metadata={"index": 2.0})) == ["r2"]
+    assert ids(listed(where={"index": 2})) == ["r2"]
+    assert ids(listed(where=PathCondition(["index"], "<", 2))) == ["r1", "r0"]
     assert ids(listed(workflow_id="orders", limit=1, skip=1)) == ["r1"]
     assert ids(listed(order_by="start_time", limit=1)) == ["other"]
     assert len(listed(limit=None)) == 4

@@ -288,7 +288,7 @@ def _kept_by(count: int) -> list[Json]:
     return [{"working_memory": {**KEPT, "scope": {"user_id": f"u{number}"}}} for number in range(count)]
 
 
-OF_ITEMS = ("ExecuteOperationsRequest", "SearchItemsRequest")
+OF_JSON = ("ExecuteOperationsRequest", "SearchItemsRequest", "ListWorkflowRunsRequest")
 """Requests whose filters take paths."""
 
 REQUIRED_WITHIN: dict[str, tuple[str, ...]] = {
@@ -507,7 +507,7 @@ def values_of(place: Place) -> Values:
     if place.of_element and place.field.full_name == "google.protobuf.FieldMask.paths":
         return masked(place.fields[-2])
     found = stated(place, _element(place.field), required=_is_required(place))
-    if found is not None and place.holder.name == "Path" and place.request.name not in OF_ITEMS:
+    if found is not None and place.holder.name == "Path" and place.request.name not in OF_JSON:
         return Values((), found.refused)  # of what filters of messages have none
     return _unlimited(place, of_message) if found is None else found
 
@@ -877,6 +877,11 @@ COMBINED: Mapping[str, list[tuple[str | None, Json]]] = {
     "ListWorkflowRunsRequest": [
         (None, {"metadata": _object(16)}),
         ("metadata", {"metadata": _object(17)}),
+        (None, {"filter": {"condition": CONDITION}}),
+        (None, {"filter": _OF_PATH}),
+        ("skip", {"filter": _OF_PATH, "skip": 1}),
+        (f"filter{'.negated' * 8}", {"filter": _DEEP[8]}),
+        ("filter", {"filter": {"all_of": {"filters": _MANY[::2]}}}),
     ],
     "ImportRecordsRequest": [
         (

@@ -204,17 +204,17 @@ def word_shares(query: str, texts: dict[str, str]) -> dict[str, float]:
 def passes(passing: ItemFilter, item: MemoryItem) -> bool:
     """Whether an item has the tags, and its metadata passes."""
     metadata = json.loads(item.metadata or b"{}")
-    return set(passing.tags) <= set(item.tags) and (passing.where is None or _holds(passing.where, metadata))
+    return set(passing.tags) <= set(item.tags) and (passing.where is None or holds(passing.where, metadata))
 
 
-def _holds(passing: Filter, metadata: object) -> bool:
+def holds(passing: Filter, metadata: object) -> bool:
     match passing:
         case AllOf(filters):
-            return all(_holds(each, metadata) for each in filters)
+            return all(holds(each, metadata) for each in filters)
         case AnyOf(filters):
-            return any(_holds(each, metadata) for each in filters)
+            return any(holds(each, metadata) for each in filters)
         case Negated(negated):
-            return not _holds(negated, metadata)
+            return not holds(negated, metadata)
         case Condition(key, operator, values):
             return compares(operator, list(map(wire.scalar, _at(key, metadata))), values)
 

@@ -25,6 +25,7 @@ from remora.v1.workflow_pb2 import (
     WorkflowSuspension,
 )
 from remora_server.domain.calls import Outcome
+from remora_server.domain.conversations import AttributeValue
 from remora_server.domain.errors import (
     RequestTooLarge,
     RevisionConflict,
@@ -32,6 +33,7 @@ from remora_server.domain.errors import (
     WorkflowRunNotFound,
     WorkflowStepNotFound,
 )
+from remora_server.domain.filters import AllOf, AnyOf, Condition, Filter, Negated, Operator, path_key
 from remora_server.domain.json_members import digests
 from remora_server.domain.transfers import Import, ImportedRecord
 from remora_server.domain.workflows import PartDraft, PartName, PartPosition, PartQuery, RunDraft, RunQuery
@@ -268,6 +270,40 @@ def test_metadata_is_compared_member_by_member(tenant: Tenant) -> None:
     assert found(b'{"n": null}') == ["a"]
     assert found(b'{"none": null}') == []
     assert found(b"{}") == ["c", "b", "a"]
+
+
+def at_path(*steps: str, operator: Operator = Operator.EQ, value: AttributeValue = None) -> Condition:
+    values = () if operator in {Operator.PRESENT, Operator.ABSENT} else (value,)
+    return Condition(path_key(steps), operator, values)
+
+
+def test_metadata_is_asked_by_conditions_on_paths(tenant: Tenant) -> None:
+    save(tenant, "a", create_time=at(1), metadata=b'{"tags": {"plan": "pro", "seats": [1, 2.0]}, "n": null}')
+    save(tenant, "b", create_time=at(2), metadata=b'{"tags": {"plan": "free"}, "age": 30}')
+    save(tenant, "c", create_time=at(3))
+
+    def found(where: Filter) -> list[str]:
+        return listed(tenant, filter=where)
+
+    assert found(at_path("tags", "plan", value="pro")) == ["a"]
+    assert found(at_path("tags", "seats", "1", operator=Operator.GTE, value=2)) == ["a"]
+    assert found(at_path("n")) == ["a"]
+    assert found(at_path("tags", operator=Operator.PRESENT)) == ["b", "a"]
+    assert found(Negated(at_path("tags", operator=Operator.PRESENT))) == ["c"]
+    assert found(AnyOf((at_path("age", operator=Operator.LT, value=30.5), at_path("n", operator=Operator.ABSENT)))) == [
+        "c",
+        "b",
+    ]
+    assert found(AllOf((at_path("tags", operator=Operator.NE, value="x"), at_path("age", value=31)))) == []
+
+
+def test_pages_of_runs_that_pass_have_them_all_in_order(tenant: Tenant) -> None:
+    for number in range(20):
+        save(tenant, f"r{number}", create_time=at(number), metadata=b'{"odd": %d}' % (number % 2))
+
+    assert listed(tenant, filter=at_path("odd", value=1)) == [f"r{number}" for number in range(19, 0, -2)]
+    assert listed(tenant, filter=at_path("odd", value=1), limit=10) == [f"r{number}" for number in range(19, 0, -2)]
+    assert listed(tenant, filter=at_path("odd", value=1), created_to=4_000_000) == ["r3", "r1"]
 
 
 def test_a_run_goes_with_its_steps_and_events_unless_they_are_kept(tenant: Tenant) -> None:

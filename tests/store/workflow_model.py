@@ -5,9 +5,12 @@ messages.
 from __future__ import annotations
 
 import itertools
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeAlias
+
+from tests.store.memory_item_model import holds
 
 from remora.v1 import (
     history_entry_pb2,
@@ -297,6 +300,7 @@ def _passes(run: Any, query: RunQuery) -> bool:  # noqa: ANN401 - a run
         and (query.created_from is None or created >= query.created_from)
         and (query.created_to is None or created <= query.created_to)
         and set(query.members) <= set(digests(run.metadata))
+        and (query.filter is None or holds(query.filter, json.loads(run.metadata or b"{}")))
     )
 
 

@@ -477,10 +477,13 @@ type ListWorkflowRunsRequest struct {
 	PageSize int32 `protobuf:"varint,8,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
 	// The `next_page_token` of the page before; the other fields must be the same.
 	PageToken string `protobuf:"bytes,9,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
-	// Skip this many before the first page. Not negative.
+	// Skip this many before the first page. Not negative; not together with `filter`: INVALID_FIELD.
 	Skip int32 `protobuf:"varint,10,opt,name=skip,proto3" json:"skip,omitempty"`
 	// Wait until this revision is visible.
-	MinRevision   uint64 `protobuf:"varint,11,opt,name=min_revision,json=minRevision,proto3" json:"min_revision,omitempty"`
+	MinRevision uint64 `protobuf:"varint,11,opt,name=min_revision,json=minRevision,proto3" json:"min_revision,omitempty"`
+	// Only runs whose metadata passes. Conditions are on paths into it; a key is the same as a path of one step. A call looks
+	// at 10,000 runs at most: its page may be short, even empty, and have a `next_page_token` all the same.
+	Filter        *Filter `protobuf:"bytes,12,opt,name=filter,proto3" json:"filter,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -590,6 +593,13 @@ func (x *ListWorkflowRunsRequest) GetMinRevision() uint64 {
 		return x.MinRevision
 	}
 	return 0
+}
+
+func (x *ListWorkflowRunsRequest) GetFilter() *Filter {
+	if x != nil {
+		return x.Filter
+	}
+	return nil
 }
 
 // The reply of ListWorkflowRuns.
@@ -1816,7 +1826,7 @@ var File_remora_v1_workflow_service_proto protoreflect.FileDescriptor
 
 const file_remora_v1_workflow_service_proto_rawDesc = "" +
 	"\n" +
-	" remora/v1/workflow_service.proto\x12\tremora.v1\x1a\x1egoogle/protobuf/duration.proto\x1a google/protobuf/field_mask.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x15remora/v1/calls.proto\x1a\x18remora/v1/workflow.proto\"\xd4\x01\n" +
+	" remora/v1/workflow_service.proto\x12\tremora.v1\x1a\x1egoogle/protobuf/duration.proto\x1a google/protobuf/field_mask.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x15remora/v1/calls.proto\x1a\x16remora/v1/filter.proto\x1a\x18remora/v1/workflow.proto\"\xd4\x01\n" +
 	"\x16SaveWorkflowRunRequest\x12(\n" +
 	"\x03run\x18\x01 \x01(\v2\x16.remora.v1.WorkflowRunR\x03run\x120\n" +
 	"\x11expected_revision\x18\x02 \x01(\x04H\x00R\x10expectedRevision\x88\x01\x01\x12\x1d\n" +
@@ -1846,7 +1856,7 @@ const file_remora_v1_workflow_service_proto_rawDesc = "" +
 	"\fmin_revision\x18\x02 \x01(\x04R\vminRevision\"^\n" +
 	"\x16GetWorkflowRunResponse\x12(\n" +
 	"\x03run\x18\x01 \x01(\v2\x16.remora.v1.WorkflowRunR\x03run\x12\x1a\n" +
-	"\brevision\x18\x02 \x01(\x04R\brevision\"\xc7\x03\n" +
+	"\brevision\x18\x02 \x01(\x04R\brevision\"\xf2\x03\n" +
 	"\x17ListWorkflowRunsRequest\x12\x1f\n" +
 	"\vworkflow_id\x18\x01 \x01(\tR\n" +
 	"workflowId\x121\n" +
@@ -1862,7 +1872,8 @@ const file_remora_v1_workflow_service_proto_rawDesc = "" +
 	"page_token\x18\t \x01(\tR\tpageToken\x12\x12\n" +
 	"\x04skip\x18\n" +
 	" \x01(\x05R\x04skip\x12!\n" +
-	"\fmin_revision\x18\v \x01(\x04R\vminRevision\"\x8a\x01\n" +
+	"\fmin_revision\x18\v \x01(\x04R\vminRevision\x12)\n" +
+	"\x06filter\x18\f \x01(\v2\x11.remora.v1.FilterR\x06filter\"\x8a\x01\n" +
 	"\x18ListWorkflowRunsResponse\x12*\n" +
 	"\x04runs\x18\x01 \x03(\v2\x16.remora.v1.WorkflowRunR\x04runs\x12&\n" +
 	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\x12\x1a\n" +
@@ -2019,8 +2030,9 @@ var file_remora_v1_workflow_service_proto_goTypes = []any{
 	(*timestamppb.Timestamp)(nil),      // 29: google.protobuf.Timestamp
 	(*fieldmaskpb.FieldMask)(nil),      // 30: google.protobuf.FieldMask
 	(WorkflowStatus)(0),                // 31: remora.v1.WorkflowStatus
-	(*durationpb.Duration)(nil),        // 32: google.protobuf.Duration
-	(*WorkflowStep)(nil),               // 33: remora.v1.WorkflowStep
+	(*Filter)(nil),                     // 32: remora.v1.Filter
+	(*durationpb.Duration)(nil),        // 33: google.protobuf.Duration
+	(*WorkflowStep)(nil),               // 34: remora.v1.WorkflowStep
 }
 var file_remora_v1_workflow_service_proto_depIdxs = []int32{
 	27, // 0: remora.v1.SaveWorkflowRunRequest.run:type_name -> remora.v1.WorkflowRun
@@ -2035,50 +2047,51 @@ var file_remora_v1_workflow_service_proto_depIdxs = []int32{
 	29, // 9: remora.v1.ListWorkflowRunsRequest.created_from:type_name -> google.protobuf.Timestamp
 	29, // 10: remora.v1.ListWorkflowRunsRequest.created_to:type_name -> google.protobuf.Timestamp
 	0,  // 11: remora.v1.ListWorkflowRunsRequest.order_by:type_name -> remora.v1.WorkflowRunOrder
-	27, // 12: remora.v1.ListWorkflowRunsResponse.runs:type_name -> remora.v1.WorkflowRun
-	28, // 13: remora.v1.DeleteWorkflowRunRequest.origin:type_name -> remora.v1.Origin
-	28, // 14: remora.v1.PruneWorkflowRunsRequest.origin:type_name -> remora.v1.Origin
-	32, // 15: remora.v1.GetWorkflowStatsResponse.mean_duration:type_name -> google.protobuf.Duration
-	29, // 16: remora.v1.GetWorkflowStatsResponse.last_start_time:type_name -> google.protobuf.Timestamp
-	33, // 17: remora.v1.SaveWorkflowStepsRequest.steps:type_name -> remora.v1.WorkflowStep
-	28, // 18: remora.v1.SaveWorkflowStepsRequest.origin:type_name -> remora.v1.Origin
-	33, // 19: remora.v1.UpdateWorkflowStepRequest.step:type_name -> remora.v1.WorkflowStep
-	30, // 20: remora.v1.UpdateWorkflowStepRequest.update_mask:type_name -> google.protobuf.FieldMask
-	28, // 21: remora.v1.UpdateWorkflowStepRequest.origin:type_name -> remora.v1.Origin
-	33, // 22: remora.v1.GetWorkflowStepResponse.step:type_name -> remora.v1.WorkflowStep
-	33, // 23: remora.v1.ListWorkflowStepsResponse.steps:type_name -> remora.v1.WorkflowStep
-	28, // 24: remora.v1.DeleteWorkflowStepRequest.origin:type_name -> remora.v1.Origin
-	1,  // 25: remora.v1.WorkflowService.SaveWorkflowRun:input_type -> remora.v1.SaveWorkflowRunRequest
-	3,  // 26: remora.v1.WorkflowService.UpdateWorkflowRun:input_type -> remora.v1.UpdateWorkflowRunRequest
-	5,  // 27: remora.v1.WorkflowService.GetWorkflowRun:input_type -> remora.v1.GetWorkflowRunRequest
-	7,  // 28: remora.v1.WorkflowService.ListWorkflowRuns:input_type -> remora.v1.ListWorkflowRunsRequest
-	9,  // 29: remora.v1.WorkflowService.DeleteWorkflowRun:input_type -> remora.v1.DeleteWorkflowRunRequest
-	11, // 30: remora.v1.WorkflowService.PruneWorkflowRuns:input_type -> remora.v1.PruneWorkflowRunsRequest
-	13, // 31: remora.v1.WorkflowService.ListWorkflowIds:input_type -> remora.v1.ListWorkflowIdsRequest
-	15, // 32: remora.v1.WorkflowService.GetWorkflowStats:input_type -> remora.v1.GetWorkflowStatsRequest
-	17, // 33: remora.v1.WorkflowService.SaveWorkflowSteps:input_type -> remora.v1.SaveWorkflowStepsRequest
-	19, // 34: remora.v1.WorkflowService.UpdateWorkflowStep:input_type -> remora.v1.UpdateWorkflowStepRequest
-	21, // 35: remora.v1.WorkflowService.GetWorkflowStep:input_type -> remora.v1.GetWorkflowStepRequest
-	23, // 36: remora.v1.WorkflowService.ListWorkflowSteps:input_type -> remora.v1.ListWorkflowStepsRequest
-	25, // 37: remora.v1.WorkflowService.DeleteWorkflowStep:input_type -> remora.v1.DeleteWorkflowStepRequest
-	2,  // 38: remora.v1.WorkflowService.SaveWorkflowRun:output_type -> remora.v1.SaveWorkflowRunResponse
-	4,  // 39: remora.v1.WorkflowService.UpdateWorkflowRun:output_type -> remora.v1.UpdateWorkflowRunResponse
-	6,  // 40: remora.v1.WorkflowService.GetWorkflowRun:output_type -> remora.v1.GetWorkflowRunResponse
-	8,  // 41: remora.v1.WorkflowService.ListWorkflowRuns:output_type -> remora.v1.ListWorkflowRunsResponse
-	10, // 42: remora.v1.WorkflowService.DeleteWorkflowRun:output_type -> remora.v1.DeleteWorkflowRunResponse
-	12, // 43: remora.v1.WorkflowService.PruneWorkflowRuns:output_type -> remora.v1.PruneWorkflowRunsResponse
-	14, // 44: remora.v1.WorkflowService.ListWorkflowIds:output_type -> remora.v1.ListWorkflowIdsResponse
-	16, // 45: remora.v1.WorkflowService.GetWorkflowStats:output_type -> remora.v1.GetWorkflowStatsResponse
-	18, // 46: remora.v1.WorkflowService.SaveWorkflowSteps:output_type -> remora.v1.SaveWorkflowStepsResponse
-	20, // 47: remora.v1.WorkflowService.UpdateWorkflowStep:output_type -> remora.v1.UpdateWorkflowStepResponse
-	22, // 48: remora.v1.WorkflowService.GetWorkflowStep:output_type -> remora.v1.GetWorkflowStepResponse
-	24, // 49: remora.v1.WorkflowService.ListWorkflowSteps:output_type -> remora.v1.ListWorkflowStepsResponse
-	26, // 50: remora.v1.WorkflowService.DeleteWorkflowStep:output_type -> remora.v1.DeleteWorkflowStepResponse
-	38, // [38:51] is the sub-list for method output_type
-	25, // [25:38] is the sub-list for method input_type
-	25, // [25:25] is the sub-list for extension type_name
-	25, // [25:25] is the sub-list for extension extendee
-	0,  // [0:25] is the sub-list for field type_name
+	32, // 12: remora.v1.ListWorkflowRunsRequest.filter:type_name -> remora.v1.Filter
+	27, // 13: remora.v1.ListWorkflowRunsResponse.runs:type_name -> remora.v1.WorkflowRun
+	28, // 14: remora.v1.DeleteWorkflowRunRequest.origin:type_name -> remora.v1.Origin
+	28, // 15: remora.v1.PruneWorkflowRunsRequest.origin:type_name -> remora.v1.Origin
+	33, // 16: remora.v1.GetWorkflowStatsResponse.mean_duration:type_name -> google.protobuf.Duration
+	29, // 17: remora.v1.GetWorkflowStatsResponse.last_start_time:type_name -> google.protobuf.Timestamp
+	34, // 18: remora.v1.SaveWorkflowStepsRequest.steps:type_name -> remora.v1.WorkflowStep
+	28, // 19: remora.v1.SaveWorkflowStepsRequest.origin:type_name -> remora.v1.Origin
+	34, // 20: remora.v1.UpdateWorkflowStepRequest.step:type_name -> remora.v1.WorkflowStep
+	30, // 21: remora.v1.UpdateWorkflowStepRequest.update_mask:type_name -> google.protobuf.FieldMask
+	28, // 22: remora.v1.UpdateWorkflowStepRequest.origin:type_name -> remora.v1.Origin
+	34, // 23: remora.v1.GetWorkflowStepResponse.step:type_name -> remora.v1.WorkflowStep
+	34, // 24: remora.v1.ListWorkflowStepsResponse.steps:type_name -> remora.v1.WorkflowStep
+	28, // 25: remora.v1.DeleteWorkflowStepRequest.origin:type_name -> remora.v1.Origin
+	1,  // 26: remora.v1.WorkflowService.SaveWorkflowRun:input_type -> remora.v1.SaveWorkflowRunRequest
+	3,  // 27: remora.v1.WorkflowService.UpdateWorkflowRun:input_type -> remora.v1.UpdateWorkflowRunRequest
+	5,  // 28: remora.v1.WorkflowService.GetWorkflowRun:input_type -> remora.v1.GetWorkflowRunRequest
+	7,  // 29: remora.v1.WorkflowService.ListWorkflowRuns:input_type -> remora.v1.ListWorkflowRunsRequest
+	9,  // 30: remora.v1.WorkflowService.DeleteWorkflowRun:input_type -> remora.v1.DeleteWorkflowRunRequest
+	11, // 31: remora.v1.WorkflowService.PruneWorkflowRuns:input_type -> remora.v1.PruneWorkflowRunsRequest
+	13, // 32: remora.v1.WorkflowService.ListWorkflowIds:input_type -> remora.v1.ListWorkflowIdsRequest
+	15, // 33: remora.v1.WorkflowService.GetWorkflowStats:input_type -> remora.v1.GetWorkflowStatsRequest
+	17, // 34: remora.v1.WorkflowService.SaveWorkflowSteps:input_type -> remora.v1.SaveWorkflowStepsRequest
+	19, // 35: remora.v1.WorkflowService.UpdateWorkflowStep:input_type -> remora.v1.UpdateWorkflowStepRequest
+	21, // 36: remora.v1.WorkflowService.GetWorkflowStep:input_type -> remora.v1.GetWorkflowStepRequest
+	23, // 37: remora.v1.WorkflowService.ListWorkflowSteps:input_type -> remora.v1.ListWorkflowStepsRequest
+	25, // 38: remora.v1.WorkflowService.DeleteWorkflowStep:input_type -> remora.v1.DeleteWorkflowStepRequest
+	2,  // 39: remora.v1.WorkflowService.SaveWorkflowRun:output_type -> remora.v1.SaveWorkflowRunResponse
+	4,  // 40: remora.v1.WorkflowService.UpdateWorkflowRun:output_type -> remora.v1.UpdateWorkflowRunResponse
+	6,  // 41: remora.v1.WorkflowService.GetWorkflowRun:output_type -> remora.v1.GetWorkflowRunResponse
+	8,  // 42: remora.v1.WorkflowService.ListWorkflowRuns:output_type -> remora.v1.ListWorkflowRunsResponse
+	10, // 43: remora.v1.WorkflowService.DeleteWorkflowRun:output_type -> remora.v1.DeleteWorkflowRunResponse
+	12, // 44: remora.v1.WorkflowService.PruneWorkflowRuns:output_type -> remora.v1.PruneWorkflowRunsResponse
+	14, // 45: remora.v1.WorkflowService.ListWorkflowIds:output_type -> remora.v1.ListWorkflowIdsResponse
+	16, // 46: remora.v1.WorkflowService.GetWorkflowStats:output_type -> remora.v1.GetWorkflowStatsResponse
+	18, // 47: remora.v1.WorkflowService.SaveWorkflowSteps:output_type -> remora.v1.SaveWorkflowStepsResponse
+	20, // 48: remora.v1.WorkflowService.UpdateWorkflowStep:output_type -> remora.v1.UpdateWorkflowStepResponse
+	22, // 49: remora.v1.WorkflowService.GetWorkflowStep:output_type -> remora.v1.GetWorkflowStepResponse
+	24, // 50: remora.v1.WorkflowService.ListWorkflowSteps:output_type -> remora.v1.ListWorkflowStepsResponse
+	26, // 51: remora.v1.WorkflowService.DeleteWorkflowStep:output_type -> remora.v1.DeleteWorkflowStepResponse
+	39, // [39:52] is the sub-list for method output_type
+	26, // [26:39] is the sub-list for method input_type
+	26, // [26:26] is the sub-list for extension type_name
+	26, // [26:26] is the sub-list for extension extendee
+	0,  // [0:26] is the sub-list for field type_name
 }
 
 func init() { file_remora_v1_workflow_service_proto_init() }
@@ -2087,6 +2100,7 @@ func file_remora_v1_workflow_service_proto_init() {
 		return
 	}
 	file_remora_v1_calls_proto_init()
+	file_remora_v1_filter_proto_init()
 	file_remora_v1_workflow_proto_init()
 	file_remora_v1_workflow_service_proto_msgTypes[0].OneofWrappers = []any{}
 	file_remora_v1_workflow_service_proto_msgTypes[2].OneofWrappers = []any{}

@@ -8,6 +8,7 @@ from typing import Protocol
 from msgspec import Struct
 
 from remora_server.domain.calls import Outcome, Read, Write
+from remora_server.domain.filters import Filter
 
 
 class RunDraft(Struct, frozen=True):
@@ -24,7 +25,8 @@ class RunDraft(Struct, frozen=True):
 class RunQuery(Struct, frozen=True):
     """Which runs to list, the newest first. `status` is the contract's number of it; 0: any. Times are inclusive.
 
-    `members`: digests of what the metadata must have, by `domain.json_members`. `by_start`: by start_time.
+    `members`: digests of what the metadata must have, by `domain.json_members`. `filter`: what it must pass, by paths;
+    a page may then be short, or empty, though others follow. `by_start`: by start_time.
     """
 
     workflow_id: str = ""
@@ -33,6 +35,7 @@ class RunQuery(Struct, frozen=True):
     created_from: int | None = None
     created_to: int | None = None
     members: tuple[str, ...] = ()
+    filter: Filter | None = None
     by_start: bool = False
     limit: int = 100
     skip: int = 0

@@ -9,6 +9,7 @@ from remora._async.calls import LARGEST_PAGE, AsyncCalls, page_size
 from remora._bounds import AtLeast, Count, Id, IfMissing, Limit, RequestId, Revision, Seconds, Time
 from remora._records import Members, members
 from remora._times import to_timestamp
+from remora.filters import Where, where_to_proto
 from remora.v1 import workflow_pb2
 from remora.v1 import workflow_service_pb2 as wire
 from remora.workflows import (
@@ -111,6 +112,7 @@ class AsyncWorkflows:
         created_from: Time | None = None,
         created_to: Time | None = None,
         metadata: Members | None = None,
+        where: Where = (),
         order_by: RunOrder | None = None,
         limit: Limit | None = 100,
         skip: Count = 0,
@@ -119,8 +121,9 @@ class AsyncWorkflows:
         """Runs, the newest first: at most `limit` (None: all).
 
         Only those of `workflow_id`, with this `status`, of `user_id`, created at or between `created_from` and
-        `created_to`, and with each member of `metadata` in theirs, with an equal value. `order_by` is `create_time`
-        (the default) or `start_time`. `skip` of them are left out. Each page of 1,000 has the timeout.
+        `created_to`, with each member of `metadata` in theirs, with an equal value, and whose metadata matches `where`:
+        a dict of its members, or a filter, whose paths lead into it. `order_by` is `create_time` (the default) or
+        `start_time`. `skip` of them are left out; not together with `where`. Each page of 1,000 has the timeout.
         """
         request = wire.ListWorkflowRunsRequest(
             workflow_id=workflow_id or "",
@@ -129,6 +132,7 @@ class AsyncWorkflows:
             created_from=to_timestamp(created_from) if created_from else None,
             created_to=to_timestamp(created_to) if created_to else None,
             metadata=members(metadata, "metadata"),
+            filter=where_to_proto(where),
             order_by=ORDERS[order_by],
             page_size=page_size(limit),
             skip=skip,

@@ -26,10 +26,11 @@ from google.protobuf import duration_pb2 as google_dot_protobuf_dot_duration__pb
 from google.protobuf import field_mask_pb2 as google_dot_protobuf_dot_field__mask__pb2
 from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__pb2
 from remora.v1 import calls_pb2 as remora_dot_v1_dot_calls__pb2
+from remora.v1 import filter_pb2 as remora_dot_v1_dot_filter__pb2
 from remora.v1 import workflow_pb2 as remora_dot_v1_dot_workflow__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n remora/v1/workflow_service.proto\x12\tremora.v1\x1a\x1egoogle/protobuf/duration.proto\x1a google/protobuf/field_mask.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x15remora/v1/calls.proto\x1a\x18remora/v1/workflow.proto\"\xd4\x01\n\x16SaveWorkflowRunRequest\x12(\n\x03run\x18\x01 \x01(\x0b\x32\x16.remora.v1.WorkflowRunR\x03run\x12\x30\n\x11\x65xpected_revision\x18\x02 \x01(\x04H\x00R\x10\x65xpectedRevision\x88\x01\x01\x12\x1d\n\nrequest_id\x18\x03 \x01(\tR\trequestId\x12)\n\x06origin\x18\x04 \x01(\x0b\x32\x11.remora.v1.OriginR\x06originB\x14\n\x12_expected_revision\"r\n\x17SaveWorkflowRunResponse\x12;\n\x0bupdate_time\x18\x01 \x01(\x0b\x32\x1a.google.protobuf.TimestampR\nupdateTime\x12\x1a\n\x08revision\x18\x02 \x01(\x04R\x08revision\"\x93\x02\n\x18UpdateWorkflowRunRequest\x12(\n\x03run\x18\x01 \x01(\x0b\x32\x16.remora.v1.WorkflowRunR\x03run\x12;\n\x0bupdate_mask\x18\x02 \x01(\x0b\x32\x1a.google.protobuf.FieldMaskR\nupdateMask\x12\x30\n\x11\x65xpected_revision\x18\x03 \x01(\x04H\x00R\x10\x65xpectedRevision\x88\x01\x01\x12\x1d\n\nrequest_id\x18\x04 \x01(\tR\trequestId\x12)\n\x06origin\x18\x05 \x01(\x0b\x32\x11.remora.v1.OriginR\x06originB\x14\n\x12_expected_revision\"t\n\x19UpdateWorkflowRunResponse\x12;\n\x0bupdate_time\x18\x01 \x01(\x0b\x32\x1a.google.protobuf.TimestampR\nupdateTime\x12\x1a\n\x08revision\x18\x02 \x01(\x04R\x08revision\"Q\n\x15GetWorkflowRunRequest\x12\x15\n\x06run_id\x18\x01 \x01(\tR\x05runId\x12!\n\x0cmin_revision\x18\x02 \x01(\x04R\x0bminRevision\"^\n\x16GetWorkflowRunResponse\x12(\n\x03run\x18\x01 \x01(\x0b\x32\x16.remora.v1.WorkflowRunR\x03run\x12\x1a\n\x08revision\x18\x02 \x01(\x04R\x08revision\"\xc7\x03\n\x17ListWorkflowRunsRequest\x12\x1f\n\x0bworkflow_id\x18\x01 \x01(\tR\nworkflowId\x12\x31\n\x06status\x18\x02 \x01(\x0e\x32\x19.remora.v1.WorkflowStatusR\x06status\x12\x17\n\x07user_id\x18\x03 \x01(\tR\x06userId\x12=\n\x0c\x63reated_from\x18\x04 \x01(\x0b\x32\x1a.google.protobuf.TimestampR\x0b\x63reatedFrom\x12\x39\n\ncreated_to\x18\x05 \x01(\x0b\x32\x1a.google.protobuf.TimestampR\tcreatedTo\x12\x1a\n\x08metadata\x18\x06 \x01(\x0cR\x08metadata\x12\x36\n\x08order_by\x18\x07 \x01(\x0e\x32\x1b.remora.v1.WorkflowRunOrderR\x07orderBy\x12\x1b\n\tpage_size\x18\x08 \x01(\x05R\x08pageSize\x12\x1d\n\npage_token\x18\t \x01(\tR\tpageToken\x12\x12\n\x04skip\x18\n \x01(\x05R\x04skip\x12!\n\x0cmin_revision\x18\x0b \x01(\x04R\x0bminRevision\"\x8a\x01\n\x18ListWorkflowRunsResponse\x12*\n\x04runs\x18\x01 \x03(\x0b\x32\x16.remora.v1.WorkflowRunR\x04runs\x12&\n\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\x12\x1a\n\x08revision\x18\x03 \x01(\x04R\x08revision\"\xc3\x01\n\x18\x44\x65leteWorkflowRunRequest\x12\x15\n\x06run_id\x18\x01 \x01(\tR\x05runId\x12!\n\x0ckeep_related\x18\x02 \x01(\x08R\x0bkeepRelated\x12#\n\rallow_missing\x18\x03 \x01(\x08R\x0c\x61llowMissing\x12\x1d\n\nrequest_id\x18\x04 \x01(\tR\trequestId\x12)\n\x06origin\x18\x05 \x01(\x0b\x32\x11.remora.v1.OriginR\x06origin\"Q\n\x19\x44\x65leteWorkflowRunResponse\x12\x18\n\x07\x64\x65leted\x18\x01 \x01(\x08R\x07\x64\x65leted\x12\x1a\n\x08revision\x18\x02 \x01(\x04R\x08revision\"\xa6\x01\n\x18PruneWorkflowRunsRequest\x12\x1f\n\x0bworkflow_id\x18\x01 \x01(\tR\nworkflowId\x12\x1f\n\x0bkeep_newest\x18\x02 \x01(\x05R\nkeepNewest\x12\x1d\n\nrequest_id\x18\x03 \x01(\tR\trequestId\x12)\n\x06origin\x18\x04 \x01(\x0b\x32\x11.remora.v1.OriginR\x06origin\"Z\n\x19PruneWorkflowRunsResponse\x12!\n\x0c\x64\x65leted_runs\x18\x01 \x01(\x03R\x0b\x64\x65letedRuns\x12\x1a\n\x08revision\x18\x02 \x01(\x04R\x08revision\"w\n\x16ListWorkflowIdsRequest\x12\x1b\n\tpage_size\x18\x01 \x01(\x05R\x08pageSize\x12\x1d\n\npage_token\x18\x02 \x01(\tR\tpageToken\x12!\n\x0cmin_revision\x18\x03 \x01(\x04R\x0bminRevision\"\x80\x01\n\x17ListWorkflowIdsResponse\x12!\n\x0cworkflow_ids\x18\x01 \x03(\tR\x0bworkflowIds\x12&\n\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\x12\x1a\n\x08revision\x18\x03 \x01(\x04R\x08revision\"]\n\x17GetWorkflowStatsRequest\x12\x1f\n\x0bworkflow_id\x18\x01 \x01(\tR\nworkflowId\x12!\n\x0cmin_revision\x18\x02 \x01(\x04R\x0bminRevision\"\x96\x02\n\x18GetWorkflowStatsResponse\x12\x12\n\x04runs\x18\x01 \x01(\x03R\x04runs\x12%\n\x0e\x63ompleted_runs\x18\x02 \x01(\x03R\rcompletedRuns\x12\x1f\n\x0b\x66\x61iled_runs\x18\x03 \x01(\x03R\nfailedRuns\x12>\n\rmean_duration\x18\x04 \x01(\x0b\x32\x19.google.protobuf.DurationR\x0cmeanDuration\x12\x42\n\x0flast_start_time\x18\x05 \x01(\x0b\x32\x1a.google.protobuf.TimestampR\rlastStartTime\x12\x1a\n\x08revision\x18\x06 \x01(\x04R\x08revision\"\x93\x01\n\x18SaveWorkflowStepsRequest\x12-\n\x05steps\x18\x01 \x03(\x0b\x32\x17.remora.v1.WorkflowStepR\x05steps\x12\x1d\n\nrequest_id\x18\x02 \x01(\tR\trequestId\x12)\n\x06origin\x18\x03 \x01(\x0b\x32\x11.remora.v1.OriginR\x06origin\"7\n\x19SaveWorkflowStepsResponse\x12\x1a\n\x08revision\x18\x01 \x01(\x04R\x08revision\"\xcf\x01\n\x19UpdateWorkflowStepRequest\x12+\n\x04step\x18\x01 \x01(\x0b\x32\x17.remora.v1.WorkflowStepR\x04step\x12;\n\x0bupdate_mask\x18\x02 \x01(\x0b\x32\x1a.google.protobuf.FieldMaskR\nupdateMask\x12\x1d\n\nrequest_id\x18\x03 \x01(\tR\trequestId\x12)\n\x06origin\x18\x04 \x01(\x0b\x32\x11.remora.v1.OriginR\x06origin\"8\n\x1aUpdateWorkflowStepResponse\x12\x1a\n\x08revision\x18\x01 \x01(\x04R\x08revision\"k\n\x16GetWorkflowStepRequest\x12\x17\n\x07step_id\x18\x01 \x01(\tR\x06stepId\x12\x15\n\x06run_id\x18\x02 \x01(\tR\x05runId\x12!\n\x0cmin_revision\x18\x03 \x01(\x04R\x0bminRevision\"b\n\x17GetWorkflowStepResponse\x12+\n\x04step\x18\x01 \x01(\x0b\x32\x17.remora.v1.WorkflowStepR\x04step\x12\x1a\n\x08revision\x18\x02 \x01(\x04R\x08revision\"\x90\x01\n\x18ListWorkflowStepsRequest\x12\x15\n\x06run_id\x18\x01 \x01(\tR\x05runId\x12\x1b\n\tpage_size\x18\x02 \x01(\x05R\x08pageSize\x12\x1d\n\npage_token\x18\x03 \x01(\tR\tpageToken\x12!\n\x0cmin_revision\x18\x04 \x01(\x04R\x0bminRevision\"\x8e\x01\n\x19ListWorkflowStepsResponse\x12-\n\x05steps\x18\x01 \x03(\x0b\x32\x17.remora.v1.WorkflowStepR\x05steps\x12&\n\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\x12\x1a\n\x08revision\x18\x03 \x01(\x04R\x08revision\"\x95\x01\n\x19\x44\x65leteWorkflowStepRequest\x12\x17\n\x07step_id\x18\x01 \x01(\tR\x06stepId\x12\x15\n\x06run_id\x18\x02 \x01(\tR\x05runId\x12\x1d\n\nrequest_id\x18\x03 \x01(\tR\trequestId\x12)\n\x06origin\x18\x04 \x01(\x0b\x32\x11.remora.v1.OriginR\x06origin\"R\n\x1a\x44\x65leteWorkflowStepResponse\x12\x18\n\x07\x64\x65leted\x18\x01 \x01(\x08R\x07\x64\x65leted\x12\x1a\n\x08revision\x18\x02 \x01(\x04R\x08revision*}\n\x10WorkflowRunOrder\x12\"\n\x1eWORKFLOW_RUN_ORDER_UNSPECIFIED\x10\x00\x12\"\n\x1eWORKFLOW_RUN_ORDER_CREATE_TIME\x10\x01\x12!\n\x1dWORKFLOW_RUN_ORDER_START_TIME\x10\x02\x32\xf4\t\n\x0fWorkflowService\x12X\n\x0fSaveWorkflowRun\x12!.remora.v1.SaveWorkflowRunRequest\x1a\".remora.v1.SaveWorkflowRunResponse\x12^\n\x11UpdateWorkflowRun\x12#.remora.v1.UpdateWorkflowRunRequest\x1a$.remora.v1.UpdateWorkflowRunResponse\x12Z\n\x0eGetWorkflowRun\x12 .remora.v1.GetWorkflowRunRequest\x1a!.remora.v1.GetWorkflowRunResponse\"\x03\x90\x02\x01\x12`\n\x10ListWorkflowRuns\x12\".remora.v1.ListWorkflowRunsRequest\x1a#.remora.v1.ListWorkflowRunsResponse\"\x03\x90\x02\x01\x12^\n\x11\x44\x65leteWorkflowRun\x12#.remora.v1.DeleteWorkflowRunRequest\x1a$.remora.v1.DeleteWorkflowRunResponse\x12^\n\x11PruneWorkflowRuns\x12#.remora.v1.PruneWorkflowRunsRequest\x1a$.remora.v1.PruneWorkflowRunsResponse\x12]\n\x0fListWorkflowIds\x12!.remora.v1.ListWorkflowIdsRequest\x1a\".remora.v1.ListWorkflowIdsResponse\"\x03\x90\x02\x01\x12`\n\x10GetWorkflowStats\x12\".remora.v1.GetWorkflowStatsRequest\x1a#.remora.v1.GetWorkflowStatsResponse\"\x03\x90\x02\x01\x12^\n\x11SaveWorkflowSteps\x12#.remora.v1.SaveWorkflowStepsRequest\x1a$.remora.v1.SaveWorkflowStepsResponse\x12\x61\n\x12UpdateWorkflowStep\x12$.remora.v1.UpdateWorkflowStepRequest\x1a%.remora.v1.UpdateWorkflowStepResponse\x12]\n\x0fGetWorkflowStep\x12!.remora.v1.GetWorkflowStepRequest\x1a\".remora.v1.GetWorkflowStepResponse\"\x03\x90\x02\x01\x12\x63\n\x11ListWorkflowSteps\x12#.remora.v1.ListWorkflowStepsRequest\x1a$.remora.v1.ListWorkflowStepsResponse\"\x03\x90\x02\x01\x12\x61\n\x12\x44\x65leteWorkflowStep\x12$.remora.v1.DeleteWorkflowStepRequest\x1a%.remora.v1.DeleteWorkflowStepResponseb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n remora/v1/workflow_service.proto\x12\tremora.v1\x1a\x1egoogle/protobuf/duration.proto\x1a google/protobuf/field_mask.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x15remora/v1/calls.proto\x1a\x16remora/v1/filter.proto\x1a\x18remora/v1/workflow.proto\"\xd4\x01\n\x16SaveWorkflowRunRequest\x12(\n\x03run\x18\x01 \x01(\x0b\x32\x16.remora.v1.WorkflowRunR\x03run\x12\x30\n\x11\x65xpected_revision\x18\x02 \x01(\x04H\x00R\x10\x65xpectedRevision\x88\x01\x01\x12\x1d\n\nrequest_id\x18\x03 \x01(\tR\trequestId\x12)\n\x06origin\x18\x04 \x01(\x0b\x32\x11.remora.v1.OriginR\x06originB\x14\n\x12_expected_revision\"r\n\x17SaveWorkflowRunResponse\x12;\n\x0bupdate_time\x18\x01 \x01(\x0b\x32\x1a.google.protobuf.TimestampR\nupdateTime\x12\x1a\n\x08revision\x18\x02 \x01(\x04R\x08revision\"\x93\x02\n\x18UpdateWorkflowRunRequest\x12(\n\x03run\x18\x01 \x01(\x0b\x32\x16.remora.v1.WorkflowRunR\x03run\x12;\n\x0bupdate_mask\x18\x02 \x01(\x0b\x32\x1a.google.protobuf.FieldMaskR\nupdateMask\x12\x30\n\x11\x65xpected_revision\x18\x03 \x01(\x04H\x00R\x10\x65xpectedRevision\x88\x01\x01\x12\x1d\n\nrequest_id\x18\x04 \x01(\tR\trequestId\x12)\n\x06origin\x18\x05 \x01(\x0b\x32\x11.remora.v1.OriginR\x06originB\x14\n\x12_expected_revision\"t\n\x19UpdateWorkflowRunResponse\x12;\n\x0bupdate_time\x18\x01 \x01(\x0b\x32\x1a.google.protobuf.TimestampR\nupdateTime\x12\x1a\n\x08revision\x18\x02 \x01(\x04R\x08revision\"Q\n\x15GetWorkflowRunRequest\x12\x15\n\x06run_id\x18\x01 \x01(\tR\x05runId\x12!\n\x0cmin_revision\x18\x02 \x01(\x04R\x0bminRevision\"^\n\x16GetWorkflowRunResponse\x12(\n\x03run\x18\x01 \x01(\x0b\x32\x16.remora.v1.WorkflowRunR\x03run\x12\x1a\n\x08revision\x18\x02 \x01(\x04R\x08revision\"\xf2\x03\n\x17ListWorkflowRunsRequest\x12\x1f\n\x0bworkflow_id\x18\x01 \x01(\tR\nworkflowId\x12\x31\n\x06status\x18\x02 \x01(\x0e\x32\x19.remora.v1.WorkflowStatusR\x06status\x12\x17\n\x07user_id\x18\x03 \x01(\tR\x06userId\x12=\n\x0c\x63reated_from\x18\x04 \x01(\x0b\x32\x1a.google.protobuf.TimestampR\x0b\x63reatedFrom\x12\x39\n\ncreated_to\x18\x05 \x01(\x0b\x32\x1a.google.protobuf.TimestampR\tcreatedTo\x12\x1a\n\x08metadata\x18\x06 \x01(\x0cR\x08metadata\x12\x36\n\x08order_by\x18\x07 \x01(\x0e\x32\x1b.remora.v1.WorkflowRunOrderR\x07orderBy\x12\x1b\n\tpage_size\x18\x08 \x01(\x05R\x08pageSize\x12\x1d\n\npage_token\x18\t \x01(\tR\tpageToken\x12\x12\n\x04skip\x18\n \x01(\x05R\x04skip\x12!\n\x0cmin_revision\x18\x0b \x01(\x04R\x0bminRevision\x12)\n\x06\x66ilter\x18\x0c \x01(\x0b\x32\x11.remora.v1.FilterR\x06\x66ilter\"\x8a\x01\n\x18ListWorkflowRunsResponse\x12*\n\x04runs\x18\x01 \x03(\x0b\x32\x16.remora.v1.WorkflowRunR\x04runs\x12&\n\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\x12\x1a\n\x08revision\x18\x03 \x01(\x04R\x08revision\"\xc3\x01\n\x18\x44\x65leteWorkflowRunRequest\x12\x15\n\x06run_id\x18\x01 \x01(\tR\x05runId\x12!\n\x0ckeep_related\x18\x02 \x01(\x08R\x0bkeepRelated\x12#\n\rallow_missing\x18\x03 \x01(\x08R\x0c\x61llowMissing\x12\x1d\n\nrequest_id\x18\x04 \x01(\tR\trequestId\x12)\n\x06origin\x18\x05 \x01(\x0b\x32\x11.remora.v1.OriginR\x06origin\"Q\n\x19\x44\x65leteWorkflowRunResponse\x12\x18\n\x07\x64\x65leted\x18\x01 \x01(\x08R\x07\x64\x65leted\x12\x1a\n\x08revision\x18\x02 \x01(\x04R\x08revision\"\xa6\x01\n\x18PruneWorkflowRunsRequest\x12\x1f\n\x0bworkflow_id\x18\x01 \x01(\tR\nworkflowId\x12\x1f\n\x0bkeep_newest\x18\x02 \x01(\x05R\nkeepNewest\x12\x1d\n\nrequest_id\x18\x03 \x01(\tR\trequestId\x12)\n\x06origin\x18\x04 \x01(\x0b\x32\x11.remora.v1.OriginR\x06origin\"Z\n\x19PruneWorkflowRunsResponse\x12!\n\x0c\x64\x65leted_runs\x18\x01 \x01(\x03R\x0b\x64\x65letedRuns\x12\x1a\n\x08revision\x18\x02 \x01(\x04R\x08revision\"w\n\x16ListWorkflowIdsRequest\x12\x1b\n\tpage_size\x18\x01 \x01(\x05R\x08pageSize\x12\x1d\n\npage_token\x18\x02 \x01(\tR\tpageToken\x12!\n\x0cmin_revision\x18\x03 \x01(\x04R\x0bminRevision\"\x80\x01\n\x17ListWorkflowIdsResponse\x12!\n\x0cworkflow_ids\x18\x01 \x03(\tR\x0bworkflowIds\x12&\n\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\x12\x1a\n\x08revision\x18\x03 \x01(\x04R\x08revision\"]\n\x17GetWorkflowStatsRequest\x12\x1f\n\x0bworkflow_id\x18\x01 \x01(\tR\nworkflowId\x12!\n\x0cmin_revision\x18\x02 \x01(\x04R\x0bminRevision\"\x96\x02\n\x18GetWorkflowStatsResponse\x12\x12\n\x04runs\x18\x01 \x01(\x03R\x04runs\x12%\n\x0e\x63ompleted_runs\x18\x02 \x01(\x03R\rcompletedRuns\x12\x1f\n\x0b\x66\x61iled_runs\x18\x03 \x01(\x03R\nfailedRuns\x12>\n\rmean_duration\x18\x04 \x01(\x0b\x32\x19.google.protobuf.DurationR\x0cmeanDuration\x12\x42\n\x0flast_start_time\x18\x05 \x01(\x0b\x32\x1a.google.protobuf.TimestampR\rlastStartTime\x12\x1a\n\x08revision\x18\x06 \x01(\x04R\x08revision\"\x93\x01\n\x18SaveWorkflowStepsRequest\x12-\n\x05steps\x18\x01 \x03(\x0b\x32\x17.remora.v1.WorkflowStepR\x05steps\x12\x1d\n\nrequest_id\x18\x02 \x01(\tR\trequestId\x12)\n\x06origin\x18\x03 \x01(\x0b\x32\x11.remora.v1.OriginR\x06origin\"7\n\x19SaveWorkflowStepsResponse\x12\x1a\n\x08revision\x18\x01 \x01(\x04R\x08revision\"\xcf\x01\n\x19UpdateWorkflowStepRequest\x12+\n\x04step\x18\x01 \x01(\x0b\x32\x17.remora.v1.WorkflowStepR\x04step\x12;\n\x0bupdate_mask\x18\x02 \x01(\x0b\x32\x1a.google.protobuf.FieldMaskR\nupdateMask\x12\x1d\n\nrequest_id\x18\x03 \x01(\tR\trequestId\x12)\n\x06origin\x18\x04 \x01(\x0b\x32\x11.remora.v1.OriginR\x06origin\"8\n\x1aUpdateWorkflowStepResponse\x12\x1a\n\x08revision\x18\x01 \x01(\x04R\x08revision\"k\n\x16GetWorkflowStepRequest\x12\x17\n\x07step_id\x18\x01 \x01(\tR\x06stepId\x12\x15\n\x06run_id\x18\x02 \x01(\tR\x05runId\x12!\n\x0cmin_revision\x18\x03 \x01(\x04R\x0bminRevision\"b\n\x17GetWorkflowStepResponse\x12+\n\x04step\x18\x01 \x01(\x0b\x32\x17.remora.v1.WorkflowStepR\x04step\x12\x1a\n\x08revision\x18\x02 \x01(\x04R\x08revision\"\x90\x01\n\x18ListWorkflowStepsRequest\x12\x15\n\x06run_id\x18\x01 \x01(\tR\x05runId\x12\x1b\n\tpage_size\x18\x02 \x01(\x05R\x08pageSize\x12\x1d\n\npage_token\x18\x03 \x01(\tR\tpageToken\x12!\n\x0cmin_revision\x18\x04 \x01(\x04R\x0bminRevision\"\x8e\x01\n\x19ListWorkflowStepsResponse\x12-\n\x05steps\x18\x01 \x03(\x0b\x32\x17.remora.v1.WorkflowStepR\x05steps\x12&\n\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\x12\x1a\n\x08revision\x18\x03 \x01(\x04R\x08revision\"\x95\x01\n\x19\x44\x65leteWorkflowStepRequest\x12\x17\n\x07step_id\x18\x01 \x01(\tR\x06stepId\x12\x15\n\x06run_id\x18\x02 \x01(\tR\x05runId\x12\x1d\n\nrequest_id\x18\x03 \x01(\tR\trequestId\x12)\n\x06origin\x18\x04 \x01(\x0b\x32\x11.remora.v1.OriginR\x06origin\"R\n\x1a\x44\x65leteWorkflowStepResponse\x12\x18\n\x07\x64\x65leted\x18\x01 \x01(\x08R\x07\x64\x65leted\x12\x1a\n\x08revision\x18\x02 \x01(\x04R\x08revision*}\n\x10WorkflowRunOrder\x12\"\n\x1eWORKFLOW_RUN_ORDER_UNSPECIFIED\x10\x00\x12\"\n\x1eWORKFLOW_RUN_ORDER_CREATE_TIME\x10\x01\x12!\n\x1dWORKFLOW_RUN_ORDER_START_TIME\x10\x02\x32\xf4\t\n\x0fWorkflowService\x12X\n\x0fSaveWorkflowRun\x12!.remora.v1.SaveWorkflowRunRequest\x1a\".remora.v1.SaveWorkflowRunResponse\x12^\n\x11UpdateWorkflowRun\x12#.remora.v1.UpdateWorkflowRunRequest\x1a$.remora.v1.UpdateWorkflowRunResponse\x12Z\n\x0eGetWorkflowRun\x12 .remora.v1.GetWorkflowRunRequest\x1a!.remora.v1.GetWorkflowRunResponse\"\x03\x90\x02\x01\x12`\n\x10ListWorkflowRuns\x12\".remora.v1.ListWorkflowRunsRequest\x1a#.remora.v1.ListWorkflowRunsResponse\"\x03\x90\x02\x01\x12^\n\x11\x44\x65leteWorkflowRun\x12#.remora.v1.DeleteWorkflowRunRequest\x1a$.remora.v1.DeleteWorkflowRunResponse\x12^\n\x11PruneWorkflowRuns\x12#.remora.v1.PruneWorkflowRunsRequest\x1a$.remora.v1.PruneWorkflowRunsResponse\x12]\n\x0fListWorkflowIds\x12!.remora.v1.ListWorkflowIdsRequest\x1a\".remora.v1.ListWorkflowIdsResponse\"\x03\x90\x02\x01\x12`\n\x10GetWorkflowStats\x12\".remora.v1.GetWorkflowStatsRequest\x1a#.remora.v1.GetWorkflowStatsResponse\"\x03\x90\x02\x01\x12^\n\x11SaveWorkflowSteps\x12#.remora.v1.SaveWorkflowStepsRequest\x1a$.remora.v1.SaveWorkflowStepsResponse\x12\x61\n\x12UpdateWorkflowStep\x12$.remora.v1.UpdateWorkflowStepRequest\x1a%.remora.v1.UpdateWorkflowStepResponse\x12]\n\x0fGetWorkflowStep\x12!.remora.v1.GetWorkflowStepRequest\x1a\".remora.v1.GetWorkflowStepResponse\"\x03\x90\x02\x01\x12\x63\n\x11ListWorkflowSteps\x12#.remora.v1.ListWorkflowStepsRequest\x1a$.remora.v1.ListWorkflowStepsResponse\"\x03\x90\x02\x01\x12\x61\n\x12\x44\x65leteWorkflowStep\x12$.remora.v1.DeleteWorkflowStepRequest\x1a%.remora.v1.DeleteWorkflowStepResponseb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -48,60 +49,60 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_WORKFLOWSERVICE'].methods_by_name['GetWorkflowStep']._serialized_options = b'\220\002\001'
   _globals['_WORKFLOWSERVICE'].methods_by_name['ListWorkflowSteps']._loaded_options = None
   _globals['_WORKFLOWSERVICE'].methods_by_name['ListWorkflowSteps']._serialized_options = b'\220\002\001'
-  _globals['_WORKFLOWRUNORDER']._serialized_start=4082
-  _globals['_WORKFLOWRUNORDER']._serialized_end=4207
-  _globals['_SAVEWORKFLOWRUNREQUEST']._serialized_start=196
-  _globals['_SAVEWORKFLOWRUNREQUEST']._serialized_end=408
-  _globals['_SAVEWORKFLOWRUNRESPONSE']._serialized_start=410
-  _globals['_SAVEWORKFLOWRUNRESPONSE']._serialized_end=524
-  _globals['_UPDATEWORKFLOWRUNREQUEST']._serialized_start=527
-  _globals['_UPDATEWORKFLOWRUNREQUEST']._serialized_end=802
-  _globals['_UPDATEWORKFLOWRUNRESPONSE']._serialized_start=804
-  _globals['_UPDATEWORKFLOWRUNRESPONSE']._serialized_end=920
-  _globals['_GETWORKFLOWRUNREQUEST']._serialized_start=922
-  _globals['_GETWORKFLOWRUNREQUEST']._serialized_end=1003
-  _globals['_GETWORKFLOWRUNRESPONSE']._serialized_start=1005
-  _globals['_GETWORKFLOWRUNRESPONSE']._serialized_end=1099
-  _globals['_LISTWORKFLOWRUNSREQUEST']._serialized_start=1102
-  _globals['_LISTWORKFLOWRUNSREQUEST']._serialized_end=1557
-  _globals['_LISTWORKFLOWRUNSRESPONSE']._serialized_start=1560
-  _globals['_LISTWORKFLOWRUNSRESPONSE']._serialized_end=1698
-  _globals['_DELETEWORKFLOWRUNREQUEST']._serialized_start=1701
-  _globals['_DELETEWORKFLOWRUNREQUEST']._serialized_end=1896
-  _globals['_DELETEWORKFLOWRUNRESPONSE']._serialized_start=1898
-  _globals['_DELETEWORKFLOWRUNRESPONSE']._serialized_end=1979
-  _globals['_PRUNEWORKFLOWRUNSREQUEST']._serialized_start=1982
-  _globals['_PRUNEWORKFLOWRUNSREQUEST']._serialized_end=2148
-  _globals['_PRUNEWORKFLOWRUNSRESPONSE']._serialized_start=2150
-  _globals['_PRUNEWORKFLOWRUNSRESPONSE']._serialized_end=2240
-  _globals['_LISTWORKFLOWIDSREQUEST']._serialized_start=2242
-  _globals['_LISTWORKFLOWIDSREQUEST']._serialized_end=2361
-  _globals['_LISTWORKFLOWIDSRESPONSE']._serialized_start=2364
-  _globals['_LISTWORKFLOWIDSRESPONSE']._serialized_end=2492
-  _globals['_GETWORKFLOWSTATSREQUEST']._serialized_start=2494
-  _globals['_GETWORKFLOWSTATSREQUEST']._serialized_end=2587
-  _globals['_GETWORKFLOWSTATSRESPONSE']._serialized_start=2590
-  _globals['_GETWORKFLOWSTATSRESPONSE']._serialized_end=2868
-  _globals['_SAVEWORKFLOWSTEPSREQUEST']._serialized_start=2871
-  _globals['_SAVEWORKFLOWSTEPSREQUEST']._serialized_end=3018
-  _globals['_SAVEWORKFLOWSTEPSRESPONSE']._serialized_start=3020
-  _globals['_SAVEWORKFLOWSTEPSRESPONSE']._serialized_end=3075
-  _globals['_UPDATEWORKFLOWSTEPREQUEST']._serialized_start=3078
-  _globals['_UPDATEWORKFLOWSTEPREQUEST']._serialized_end=3285
-  _globals['_UPDATEWORKFLOWSTEPRESPONSE']._serialized_start=3287
-  _globals['_UPDATEWORKFLOWSTEPRESPONSE']._serialized_end=3343
-  _globals['_GETWORKFLOWSTEPREQUEST']._serialized_start=3345
-  _globals['_GETWORKFLOWSTEPREQUEST']._serialized_end=3452
-  _globals['_GETWORKFLOWSTEPRESPONSE']._serialized_start=3454
-  _globals['_GETWORKFLOWSTEPRESPONSE']._serialized_end=3552
-  _globals['_LISTWORKFLOWSTEPSREQUEST']._serialized_start=3555
-  _globals['_LISTWORKFLOWSTEPSREQUEST']._serialized_end=3699
-  _globals['_LISTWORKFLOWSTEPSRESPONSE']._serialized_start=3702
-  _globals['_LISTWORKFLOWSTEPSRESPONSE']._serialized_end=3844
-  _globals['_DELETEWORKFLOWSTEPREQUEST']._serialized_start=3847
-  _globals['_DELETEWORKFLOWSTEPREQUEST']._serialized_end=3996
-  _globals['_DELETEWORKFLOWSTEPRESPONSE']._serialized_start=3998
-  _globals['_DELETEWORKFLOWSTEPRESPONSE']._serialized_end=4080
-  _globals['_WORKFLOWSERVICE']._serialized_start=4210
-  _globals['_WORKFLOWSERVICE']._serialized_end=5478
+  _globals['_WORKFLOWRUNORDER']._serialized_start=4149
+  _globals['_WORKFLOWRUNORDER']._serialized_end=4274
+  _globals['_SAVEWORKFLOWRUNREQUEST']._serialized_start=220
+  _globals['_SAVEWORKFLOWRUNREQUEST']._serialized_end=432
+  _globals['_SAVEWORKFLOWRUNRESPONSE']._serialized_start=434
+  _globals['_SAVEWORKFLOWRUNRESPONSE']._serialized_end=548
+  _globals['_UPDATEWORKFLOWRUNREQUEST']._serialized_start=551
+  _globals['_UPDATEWORKFLOWRUNREQUEST']._serialized_end=826
+  _globals['_UPDATEWORKFLOWRUNRESPONSE']._serialized_start=828
+  _globals['_UPDATEWORKFLOWRUNRESPONSE']._serialized_end=944
+  _globals['_GETWORKFLOWRUNREQUEST']._serialized_start=946
+  _globals['_GETWORKFLOWRUNREQUEST']._serialized_end=1027
+  _globals['_GETWORKFLOWRUNRESPONSE']._serialized_start=1029
+  _globals['_GETWORKFLOWRUNRESPONSE']._serialized_end=1123
+  _globals['_LISTWORKFLOWRUNSREQUEST']._serialized_start=1126
+  _globals['_LISTWORKFLOWRUNSREQUEST']._serialized_end=1624
+  _globals['_LISTWORKFLOWRUNSRESPONSE']._serialized_start=1627
+  _globals['_LISTWORKFLOWRUNSRESPONSE']._serialized_end=1765
+  _globals['_DELETEWORKFLOWRUNREQUEST']._serialized_start=1768
+  _globals['_DELETEWORKFLOWRUNREQUEST']._serialized_end=1963
+  _globals['_DELETEWORKFLOWRUNRESPONSE']._serialized_start=1965
+  _globals['_DELETEWORKFLOWRUNRESPONSE']._serialized_end=2046
+  _globals['_PRUNEWORKFLOWRUNSREQUEST']._serialized_start=2049
+  _globals['_PRUNEWORKFLOWRUNSREQUEST']._serialized_end=2215
+  _globals['_PRUNEWORKFLOWRUNSRESPONSE']._serialized_start=2217
+  _globals['_PRUNEWORKFLOWRUNSRESPONSE']._serialized_end=2307
+  _globals['_LISTWORKFLOWIDSREQUEST']._serialized_start=2309
+  _globals['_LISTWORKFLOWIDSREQUEST']._serialized_end=2428
+  _globals['_LISTWORKFLOWIDSRESPONSE']._serialized_start=2431
+  _globals['_LISTWORKFLOWIDSRESPONSE']._serialized_end=2559
+  _globals['_GETWORKFLOWSTATSREQUEST']._serialized_start=2561
+  _globals['_GETWORKFLOWSTATSREQUEST']._serialized_end=2654
+  _globals['_GETWORKFLOWSTATSRESPONSE']._serialized_start=2657
+  _globals['_GETWORKFLOWSTATSRESPONSE']._serialized_end=2935
+  _globals['_SAVEWORKFLOWSTEPSREQUEST']._serialized_start=2938
+  _globals['_SAVEWORKFLOWSTEPSREQUEST']._serialized_end=3085
+  _globals['_SAVEWORKFLOWSTEPSRESPONSE']._serialized_start=3087
+  _globals['_SAVEWORKFLOWSTEPSRESPONSE']._serialized_end=3142
+  _globals['_UPDATEWORKFLOWSTEPREQUEST']._serialized_start=3145
+  _globals['_UPDATEWORKFLOWSTEPREQUEST']._serialized_end=3352
+  _globals['_UPDATEWORKFLOWSTEPRESPONSE']._serialized_start=3354
+  _globals['_UPDATEWORKFLOWSTEPRESPONSE']._serialized_end=3410
+  _globals['_GETWORKFLOWSTEPREQUEST']._serialized_start=3412
+  _globals['_GETWORKFLOWSTEPREQUEST']._serialized_end=3519
+  _globals['_GETWORKFLOWSTEPRESPONSE']._serialized_start=3521
+  _globals['_GETWORKFLOWSTEPRESPONSE']._serialized_end=3619
+  _globals['_LISTWORKFLOWSTEPSREQUEST']._serialized_start=3622
+  _globals['_LISTWORKFLOWSTEPSREQUEST']._serialized_end=3766
+  _globals['_LISTWORKFLOWSTEPSRESPONSE']._serialized_start=3769
+  _globals['_LISTWORKFLOWSTEPSRESPONSE']._serialized_end=3911
+  _globals['_DELETEWORKFLOWSTEPREQUEST']._serialized_start=3914
+  _globals['_DELETEWORKFLOWSTEPREQUEST']._serialized_end=4063
+  _globals['_DELETEWORKFLOWSTEPRESPONSE']._serialized_start=4065
+  _globals['_DELETEWORKFLOWSTEPRESPONSE']._serialized_end=4147
+  _globals['_WORKFLOWSERVICE']._serialized_start=4277
+  _globals['_WORKFLOWSERVICE']._serialized_end=5545
 # @@protoc_insertion_point(module_scope)

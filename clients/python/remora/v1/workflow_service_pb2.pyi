@@ -12,6 +12,7 @@ from google.protobuf import timestamp_pb2 as _timestamp_pb2
 from google.protobuf.internal import containers as _containers
 from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
 from remora.v1 import calls_pb2 as _calls_pb2
+from remora.v1 import filter_pb2 as _filter_pb2
 from remora.v1 import workflow_pb2 as _workflow_pb2
 import builtins as _builtins
 import sys
@@ -265,6 +266,7 @@ class ListWorkflowRunsRequest(_message.Message):
     PAGE_TOKEN_FIELD_NUMBER: _builtins.int
     SKIP_FIELD_NUMBER: _builtins.int
     MIN_REVISION_FIELD_NUMBER: _builtins.int
+    FILTER_FIELD_NUMBER: _builtins.int
     workflow_id: _builtins.str
     """Only this workflow's. Empty: of all."""
     status: _workflow_pb2.WorkflowStatus.ValueType
@@ -283,7 +285,7 @@ class ListWorkflowRunsRequest(_message.Message):
     page_token: _builtins.str
     """The `next_page_token` of the page before; the other fields must be the same."""
     skip: _builtins.int
-    """Skip this many before the first page. Not negative."""
+    """Skip this many before the first page. Not negative; not together with `filter`: INVALID_FIELD."""
     min_revision: _builtins.int
     """Wait until this revision is visible."""
     @_builtins.property
@@ -293,6 +295,12 @@ class ListWorkflowRunsRequest(_message.Message):
     @_builtins.property
     def created_to(self) -> _timestamp_pb2.Timestamp:
         """Only runs whose create_time is this or earlier."""
+
+    @_builtins.property
+    def filter(self) -> _filter_pb2.Filter:
+        """Only runs whose metadata passes. Conditions are on paths into it; a key is the same as a path of one step. A call looks
+        at 10,000 runs at most: its page may be short, even empty, and have a `next_page_token` all the same.
+        """
 
     def __init__(
         self,
@@ -308,10 +316,11 @@ class ListWorkflowRunsRequest(_message.Message):
         page_token: _builtins.str = ...,
         skip: _builtins.int = ...,
         min_revision: _builtins.int = ...,
+        filter: _filter_pb2.Filter | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["created_from", b"created_from", "created_to", b"created_to"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["created_from", b"created_from", "created_to", b"created_to", "filter", b"filter"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["created_from", b"created_from", "created_to", b"created_to", "metadata", b"metadata", "min_revision", b"min_revision", "order_by", b"order_by", "page_size", b"page_size", "page_token", b"page_token", "skip", b"skip", "status", b"status", "user_id", b"user_id", "workflow_id", b"workflow_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["created_from", b"created_from", "created_to", b"created_to", "filter", b"filter", "metadata", b"metadata", "min_revision", b"min_revision", "order_by", b"order_by", "page_size", b"page_size", "page_token", b"page_token", "skip", b"skip", "status", b"status", "user_id", b"user_id", "workflow_id", b"workflow_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -354,8 +354,12 @@ def _json_metadata(given: WorkflowRun) -> None:
     _members(given.metadata, "metadata")
 
 
-def _wanted_metadata(request: workflows.ListWorkflowRunsRequest) -> None:
+def _wanted_runs(request: workflows.ListWorkflowRunsRequest) -> None:
     _members(request.metadata, "metadata", MAX_MEMBERS)
+    if request.HasField("filter"):
+        _require_size(request.filter, "filter")
+        if request.skip:
+            raise Violation("cannot be used with filter", "skip")
 
 
 def _checkpoint(given: checkpoint_pb2.Checkpoint) -> None:
@@ -469,7 +473,7 @@ TOGETHER: Mapping[str, Rule] = {
     "remora.v1.UpdateWorkflowRunRequest": _run_with_status,
     "remora.v1.UpdateWorkflowStepRequest": _step_with_status,
     "remora.v1.WorkflowRun": _json_metadata,
-    "remora.v1.ListWorkflowRunsRequest": _wanted_metadata,
+    "remora.v1.ListWorkflowRunsRequest": _wanted_runs,
     "remora.v1.Checkpoint": _checkpoint,
     "remora.v1.ListCheckpointsRequest": _wanted_checkpoints,
     "remora.v1.CopyThreadRequest": _other_thread,

@@ -58,6 +58,7 @@ class WorkflowHandlers(Struct, frozen=True):
             created_from=wire.optional_micros(request, "created_from"),
             created_to=wire.optional_micros(request, "created_to"),
             members=tuple(json_members.digests(request.metadata)),
+            filter=decode.value_filter(request.filter) if request.HasField("filter") else None,
             by_start=request.order_by == pb.WORKFLOW_RUN_ORDER_START_TIME,
             limit=decode.page_size(request.page_size),
             skip=request.skip if after is None else 0,

@@ -4,14 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
+from msgspec.structs import replace
+
 from remora.v1 import workflow_pb2
 from remora.v1.workflow_pb2 import WorkflowRun
 from remora_server import wire
+from remora_server.domain import json_paths
 from remora_server.domain.calls import Outcome, Read, Write
 from remora_server.domain.errors import WorkflowRunNotFound
-from remora_server.domain.workflows import PartPage, RunDraft, RunQuery, WorkflowStats
+from remora_server.domain.filters import Filter, passes
+from remora_server.domain.replies import fitting
+from remora_server.domain.workflows import PartPage, PartPosition, RunDraft, RunQuery, WorkflowStats
 from remora_server.storage.commit.commands import Planned
 from remora_server.storage.nouns.context import StoreContext
+from remora_server.storage.nouns.filtered_messages import MOST_SCANNED, SCANNED_AT_ONCE
 from remora_server.storage.nouns.run_parts import RUN_KEY, answered, place_of_run, position_of, stored_position
 from remora_server.storage.records.queries import CONTAINS, Condition, RecordsQuery
 from remora_server.storage.records.reader import Partition, Record
@@ -85,10 +91,36 @@ class WorkflowRuns:
         return _served(found), revision
 
     def list(self, read: Read, query: RunQuery) -> PartPage:
+        if query.filter is not None:
+            return self._passing(read, query, query.filter)
         found = self._records.query(read, _records_query(query))
         encoded = wire.elements(wire.LIST_FIELD, (_served(each.record) for each in found.records))
         following = position_of(found.records[-1].position) if found.more and found.records else None
         return PartPage(encoded, following, found.revision)
+
+    def _passing(self, read: Read, query: RunQuery, where: Filter) -> PartPage:
+        """A page of the runs whose metadata passes; after MOST_SCANNED runs it ends."""
+        rest = replace(query, limit=SCANNED_AT_ONCE)
+        passing: list[tuple[PartPosition | None, bytes]] = []
+        revisions: list[int] = []
+        scanned, more = 0, True
+        while more and scanned < MOST_SCANNED and len(passing) < query.limit:
+            found = self._records.query(read, _records_query(rest))
+            revisions.append(found.revision)
+            scanned += len(found.records)
+            passing += [
+                (position_of(each.position), _served(each.record))
+                for each in found.records
+                if _passes(each.record, where)
+            ]
+            more = found.more and bool(found.records)
+            rest = replace(rest, after=position_of(found.records[-1].position)) if found.records else rest
+        kept = fitting(passing[: query.limit], lambda entry: len(entry[1]))
+        following = rest.after if more else None
+        if len(kept) < len(passing):
+            following = kept[-1][0]
+        encoded = wire.elements(wire.LIST_FIELD, (served for _, served in kept))
+        return PartPage(encoded, following, revisions[0])
 
     def delete(self, write: Write, run_id: str, *, keep_related: bool, allow_missing: bool) -> Outcome:
         place = place_of_run(run_id)
@@ -157,6 +189,11 @@ def _dated(run: WorkflowRun, before: Record | None, now: int) -> WorkflowRun:
 def _served(record: Record) -> bytes:
     """A run in wire form, with its revision."""
     return record.body + WorkflowRun(revision=record.revision).SerializeToString()
+
+
+def _passes(record: Record, where: Filter) -> bool:
+    metadata = WorkflowRun.FromString(record.body).metadata
+    return passes(where, dict(json_paths.values_of(metadata)))
 
 
 def _removal(place: Partition) -> Move:
