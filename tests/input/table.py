@@ -428,10 +428,10 @@ BY_MESSAGE: dict[str, Values] = {
             b"[" * 10_000 + b"]" * 10_000,
         ),
     ),
-    "SectionShare.section": Values((1, 2, 4, 5, 6), (0, 3, 7, -1, 2**31 - 1)),
+    "SectionShare.section": Values((1, 2, 4, 5, 6, 7), (0, 3, 8, -1, 2**31 - 1)),
     "AssembleContextRequest.shares": Values(
-        ([], [{"section": number} for number in (6, 5, 4, 2, 1)]),
-        ([{"section": number} for number in (6, 5, 4, 2, 1, 3)],),
+        ([], [{"section": number} for number in (7, 6, 5, 4, 2, 1)]),
+        ([{"section": number} for number in (7, 6, 5, 4, 2, 1, 3)],),
     ),
     "Condition.operator": Values((1, 2, 3, 4, 5, 6, 7), (0, 10, -1, 2**31 - 1)),
     "Condition.values": Values(([ONE],), ([], [ONE, ONE])),
