@@ -143,7 +143,7 @@ def test_a_start_that_finds_no_room_serves_what_the_journal_holds(store: Store) 
     kill_with_unapplied_records(store)
 
     store.sidecar.start()
-    assert store.health("readiness") == health_pb2.HealthCheckResponse.SERVING
+    assert eventually(lambda: store.health("readiness") == health_pb2.HealthCheckResponse.SERVING)
     assert "no room" in store.status().store.failure
     assert store.listed() == store.acknowledged
     assert [store.found(text) for text in store.acknowledged] == store.acknowledged

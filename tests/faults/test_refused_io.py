@@ -45,7 +45,7 @@ def test_a_journal_that_cannot_be_written_leaves_a_store_that_reads_until_it_is_
 ) -> None:
     store.sidecar.start()
     store.append()
-    assert store.health("readiness") == SERVING
+    assert eventually(lambda: store.health("readiness") == SERVING)
 
     store.io.begin(kind, JOURNAL)
     refusal = refused(store.append)
@@ -69,7 +69,7 @@ def test_a_journal_that_cannot_be_written_leaves_a_store_that_reads_until_it_is_
     assert store.has_everything()
     store.append()
     assert store.has_everything()
-    assert store.health("readiness") == SERVING
+    assert eventually(lambda: store.health("readiness") == SERVING)
 
 
 @pytest.mark.parametrize(("kind", "file"), [("write", DATABASE_LOG), ("sync", DATABASE_LOG), ("sync", DATABASE)])
