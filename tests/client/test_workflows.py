@@ -141,6 +141,8 @@ def test_runs_are_listed_by_what_they_are(memory: Remora) -> None:
     assert ids(listed(workflow_id="orders", limit=1, skip=1)) == ["r1"]
     assert ids(listed(order_by="start_time", limit=1)) == ["other"]
     assert len(listed(limit=None)) == 4
+    with pytest.raises(errors.InvalidFieldError, match="skip cannot be used with where"):
+        listed(where={"index": 2}, skip=1)
     assert memory.workflows.list_workflow_ids() == ["orders", "returns"]
     assert memory.workflows.list_workflow_ids(limit=1) == ["orders"]
 

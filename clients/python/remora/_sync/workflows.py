@@ -4,6 +4,7 @@
 from collections.abc import Collection
 from typing import Annotated, Unpack
 
+from remora import _refusals
 from remora._arguments import checked
 from remora._bounds import AtLeast, Count, Id, IfMissing, Limit, RequestId, Revision, Seconds, Time
 from remora._records import Members, members
@@ -125,6 +126,9 @@ class Workflows:
         a dict of its members, or a filter, whose paths lead into it. `order_by` is `create_time` (the default) or
         `start_time`. `skip` of them are left out; not together with `where`. Each page of 1,000 has the timeout.
         """
+        passing = where_to_proto(where)
+        if passing is not None and skip:
+            raise _refusals.invalid("skip", "cannot be used with where")
         request = wire.ListWorkflowRunsRequest(
             workflow_id=workflow_id or "",
             status=STATUSES[status] if status else workflow_pb2.WORKFLOW_STATUS_UNSPECIFIED,
@@ -132,7 +136,7 @@ class Workflows:
             created_from=to_timestamp(created_from) if created_from else None,
             created_to=to_timestamp(created_to) if created_to else None,
             metadata=members(metadata, "metadata"),
-            filter=where_to_proto(where),
+            filter=passing,
             order_by=ORDERS[order_by],
             page_size=page_size(limit),
             skip=skip,
