@@ -32,11 +32,6 @@ class ChatFactModel:
         self._free = waiters
         self._lock = new_lock(Level.LEAF)
 
-    @property
-    def name(self) -> str:
-        """The model's."""
-        return self._model.name
-
     def facts_in(self, texts: Sequence[str], deadline: float | None) -> ModelFacts:
         """The facts in what a user says, in each by itself. Raises ChatModelFailed."""
         text, name = self._asked(extraction_prompt(texts), deadline)
