@@ -17,6 +17,7 @@ SUITES := .cache/suites
 PYTHON_SUITES := langgraph nat
 PIP := -m pip --disable-pip-version-check --quiet
 RUST_SOURCES := Cargo.toml Cargo.lock $(shell find rust -type f -not -path '*/target/*')
+PYTHON_SOURCES := $(shell find server clients/python -name '*.py' -not -path '*/build/*')
 GO_SOURCES := benchmarks/load_go clients/go
 # Cargo builds into CARGO_TARGET_DIR, by default target/.
 CARGO := cargo
@@ -25,7 +26,7 @@ BRIEF := --hypothesis-profile=brief -m 'not faults and not slow'
 CHECKED := --hypothesis-profile=check -m 'not faults'
 
 PYTHON_READY := $(VENV)/.requirements $(VENV)/.client
-READY := $(PYTHON_READY) $(VENV)/.server $(MODEL)/tokenizer.json
+READY := $(PYTHON_READY) $(VENV)/.server $(VENV)/.compiled $(MODEL)/tokenizer.json
 
 # The values of parameters. A wrong one is refused before anything is built.
 WORKLOADS = $(shell sed -n '/^WORKLOADS/,/^}/s/^    "\(.*\)":.*/\1/p' benchmarks/run.py)
@@ -119,8 +120,6 @@ faults: $(READY) ## Test faults for half an hour: at every point, isolation of t
 bench: $(READY) .cache/bench/.installed $(foreach suite,$(filter voltagent langgraph,$W),$(SUITES)/$(suite)/.installed) ## Run all benchmarks, briefly, or one: W=append, window, client, overload, search, backlog, recall, queries, scale, records, vectors, voltagent, langgraph, short_term, context, facts or pod; OUT=file.json
 	$(if $(filter voltagent,$W),tools/prepare_typescript.sh voltagent voltagent)
 	$(CARGO) build --release --quiet --package remora-load
-	@# Compiled, as installed packages are, whatever PYTHONDONTWRITEBYTECODE says here.
-	$(BIN)/python -m compileall -q server clients/python
 	$(BIN)/python -m benchmarks.run --load "$${CARGO_TARGET_DIR:-target}/release/remora-load" \
 		$(if $(W),--workload $(W)) $(if $(OUT),--out $(OUT)) $(if $(SECONDS),--seconds $(SECONDS))
 
@@ -237,6 +236,11 @@ $(VENV)/.client: clients/python/pyproject.toml $(VENV)/.requirements
 
 $(VENV)/.server: pyproject.toml $(RUST_SOURCES) $(VENV)/.requirements
 	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python $(PIP) install --no-deps --no-build-isolation --editable .
+	touch $@
+
+# As installed packages are: without it, and with PYTHONDONTWRITEBYTECODE, every start of a server compiles them again.
+$(VENV)/.compiled: $(PYTHON_SOURCES) $(VENV)/.server
+	$(BIN)/python -m compileall -q server clients/python
 	touch $@
 
 $(MODEL)/tokenizer.json: | $(PYTHON_READY) $(VENV)/.server
