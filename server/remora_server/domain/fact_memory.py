@@ -13,7 +13,6 @@ from remora_server.domain.chat_models import ChatModelFailed
 from remora_server.domain.context_memories import PREFIX as MEMORY_PREFIX
 from remora_server.domain.context_messages import ContextMessage, MessageReader
 from remora_server.domain.embedded import question, vectors
-from remora_server.domain.fact_patterns import facts_in
 from remora_server.domain.fact_prompts import ModelFacts
 from remora_server.domain.facts import FactDraft, FactFilter, FactQuery, FactSource, FactStore, FactTimes, StaticFact
 from remora_server.domain.memory_items import FoundItems
@@ -275,6 +274,9 @@ def _own(said: Sequence[Said]) -> list[Said]:
 
 def _drafts(said: Said) -> list[FactDraft]:
     """What patterns find in a text, up to so much as one call gives."""
+    # Compiling the patterns is a fifth of a start; the first extraction does it.
+    from remora_server.domain.fact_patterns import facts_in  # noqa: PLC0415
+
     return [
         FactDraft(
             subject=found.subject,
