@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from typing import TypeAlias
 
 import grpc
 import pytest
 from grpc_health.v1.health_pb2 import HealthCheckResponse
 from tests.engine.embedding_server import EmbeddingServer
+from tests.faults.searched_kinds import Facts, MemoryItems, SearchedKind, StoreItems, Vectors
 from tests.faults.served_store import ServedStore, refused
 from tests.faults.sidecar import Sidecar
+from tests.network import frames
+from tests.network.frames import Peer
 from tests.network.honest import reason
 from tests.patience import PATIENCE, eventually
 from tests.tokens import token_file
@@ -293,6 +297,130 @@ def test_a_panic_below_a_search_ends_that_search_and_what_it_left_is_loaded_anew
         assert sorted(search(store)) == sorted(store.acknowledged)
         require_told(store)
         require_works(store)
+
+
+Kind: TypeAlias = Callable[[ServedStore], SearchedKind]
+KINDS = [
+    Vectors,
+    StoreItems,
+    pytest.param(MemoryItems, marks=pytest.mark.slow),
+    pytest.param(Facts, marks=pytest.mark.slow),
+]
+
+
+def with_records(store: ServedStore, kind: Kind, planted: str) -> SearchedKind:
+    """Records that a search finds, in a server that is then started anew: what is planted is in what searches load."""
+    searched = kind(store)
+    for _ in range(3):
+        searched.write()
+    require_found(searched)
+    restart(store, **{ENGINE: planted})
+    return searched
+
+
+def restart(store: ServedStore, **planted: str) -> None:
+    store.sidecar.kill()
+    store.sidecar.failpoints = planted
+    store.sidecar.start()
+
+
+def require_found(searched: SearchedKind) -> None:
+    """A search finds all that was acknowledged, and nothing else."""
+    assert searched.search() == searched.expected()
+
+
+def require_kept(store: ServedStore, searched: SearchedKind) -> None:
+    """The panic was told of, and nothing was lost by it, in memory or in the database."""
+    require_found(searched)
+    searched.write()
+    require_found(searched)
+    require_told(store)
+    require_works(store)
+    restart(store)
+    require_found(searched)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("point", ["parts_filling", "parts_reading"])
+def test_a_panic_below_a_search_of_records_ends_that_search(tmp_path: Path, point: str, kind: Kind) -> None:
+    with served(tmp_path) as store:
+        searched = with_records(store, kind, f"{point}=panic@1")
+        outcomes = [outcome(lambda: require_found(searched)) for _ in range(4)]
+
+        assert sorted(outcomes) == ["INTERNAL", "OK", "OK", "OK"]
+        require_kept(store, searched)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_half_of_a_change_of_records_is_never_found(tmp_path: Path, kind: Kind) -> None:
+    with served(tmp_path) as store:
+        searched = with_records(store, kind, "parts_draining=panic@1")
+        require_found(searched)
+        searched.write()
+        outcomes = [outcome(lambda: require_found(searched)) for _ in range(4)]
+
+        # None fails if the applier was there before.
+        assert sorted(outcomes)[1:] == ["OK"] * 3
+        assert outcomes[0] in {"OK", "INTERNAL"}
+        require_kept(store, searched)
+
+
+@pytest.mark.parametrize("kind", [Vectors, StoreItems])
+def test_half_of_a_change_that_nobody_searches_stops_nothing(tmp_path: Path, kind: Kind) -> None:
+    with served(tmp_path) as store:
+        searched = with_records(store, kind, "parts_draining=panic@1")
+        require_found(searched)
+        searched.write()
+        eventually(lambda: "the engine panicked" in log_of(store))
+
+        assert outcome(store.append) == "OK"
+        assert outcome(lambda: require_found(searched)) == "OK"
+        require_kept(store, searched)
+
+
+def test_half_of_what_a_filter_looks_at_is_never_used(tmp_path: Path) -> None:
+    with served(tmp_path) as store:
+        searched = with_records(store, StoreItems, "paths_learning=panic@5")
+        assert isinstance(searched, StoreItems)
+        assert outcome(searched.search) == "INTERNAL"
+
+        searched.remove_even()
+        assert searched.expected() == []
+        assert outcome(lambda: require_found(searched)) == "OK"
+        require_kept(store, searched)
+
+
+def test_connections_that_stall_are_evicted_after_a_panic_of_the_task_that_does_it(tmp_path: Path) -> None:
+    with served(tmp_path, **{ENGINE: "stalled_task=panic"}) as store:
+        for _ in range(3):
+            store.append(900_000)
+        require_told(store)
+
+        assert eventually(lambda: is_evicted_where_it_stalls(store))
+        eventually(lambda: outcome(store.listed) == "OK")
+        require_works(store)
+
+
+def is_evicted_where_it_stalls(store: ServedStore) -> bool:
+    """Have connections read nothing until their peer is refused; whether one is closed before its call is ended."""
+    request = conversation_service_pb2.ListMessagesRequest(conversation_id="held", page_size=1_000)
+    asked = frames.call(1, "/remora.v1.ConversationService/ListMessages", request.SerializeToString())
+    with ExitStack() as opened:
+        unread: list[Peer] = []
+        while not unread or begins_a_reply(unread[-1]):
+            peer = opened.enter_context(Peer(store.sidecar.endpoint))
+            peer.open(initial_window=0)
+            peer.send(asked)
+            unread.append(peer)
+        unread.pop()
+        # A reply that is left for long ends its call, but not its connection.
+        return any(all(came.kind != frames.RST_STREAM for came in peer.until_closed()) for peer in unread)
+
+
+def begins_a_reply(peer: Peer) -> bool:
+    """Whether a call is answered, and not refused."""
+    came = next(came for came in peer.frames() if came.kind == frames.HEADERS)
+    return not came.flags & frames.END_STREAM
 
 
 @pytest.mark.parametrize(

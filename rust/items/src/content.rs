@@ -230,7 +230,10 @@ impl Content {
         }
         drop(known);
         let mut paths = self.paths.write();
-        paths.learn(filter, self.rows.iter().map(|row| &row.value));
+        // Where this panics, all paths are forgotten: columns of half of the rows would not follow them.
+        let mut learnt = std::mem::take(&mut *paths);
+        learnt.learn(filter, self.rows.iter().map(|row| &row.value));
+        *paths = learnt;
         paths.passing(filter, self.rows.len())
     }
 

@@ -3,6 +3,7 @@
 use bytes::Bytes;
 use hashbrown::HashMap;
 use remora_filter::{Columns, Expression, Scalar};
+use remora_supervision::failpoints::{self, Point};
 use serde_json::Value;
 
 /// More paths than these are forgotten, those that were named longest ago first.
@@ -50,6 +51,7 @@ impl Paths {
         self.forget_oldest(fresh.len(), values.clone().count());
         for (row, value) in values.enumerate() {
             put(&mut self.columns, &fresh, row, value);
+            failpoints::hit(Point::PathsLearning);
         }
         self.paths.extend(fresh);
     }

@@ -21,6 +21,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use parking_lot::Mutex;
+use remora_supervision::caught;
 
 pub use inbox::Change;
 pub use name::Name;
@@ -132,11 +133,13 @@ impl<C: Content> Parts<C> {
         Ok(Shown { found, revision })
     }
 
-    /// Takes in what waits in the inboxes up to a revision, so that they stay short, and evicts what is too much.
+    /// Takes in what waits in the inboxes up to a revision, so that they stay short, and evicts what is too much. A part
+    /// where that panics is loaded again by its next reader.
     pub fn settle(&self, published: u64) {
         let waiting = self.registry.lock().take_waiting();
         for part in waiting {
-            part.settle(published);
+            // Half of the change is never shown, because the part is not whole.
+            let _ = caught(|| part.settle(published));
         }
         if self.counted() > self.budget {
             self.evict();

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
 use parking_lot::{Mutex, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use remora_supervision::failpoints::{self, Point};
 
 use crate::Cold;
 use crate::inbox::{Change, Inbox};
@@ -106,6 +107,7 @@ impl<C: Content> Part<C> {
         let mut state = self.state.write();
         for row in rows {
             state.content.apply(row);
+            failpoints::hit(Point::PartsFilling);
         }
         self.count(&state);
     }
@@ -124,6 +126,7 @@ impl<C: Content> Part<C> {
         if self.is_lost() {
             return Err(Cold);
         }
+        failpoints::hit(Point::PartsReading);
         Ok((read(&state.content), state.revision.max(published)))
     }
 
@@ -156,6 +159,7 @@ impl<C: Content> Part<C> {
         self.is_whole.store(false, Ordering::Release);
         for change in changes {
             state.content.apply(change);
+            failpoints::hit(Point::PartsDraining);
         }
         state.revision = state.revision.max(published);
         self.count(&state);

@@ -4,11 +4,15 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use super::{Change, Cold, Content, Name, Parts, Shown};
 
-const NAME: Name<'_> = Name {
-    kind: 1,
-    tenant: "t",
-    partition: b"p",
-};
+const NAME: Name<'_> = named(b"p");
+
+const fn named(partition: &[u8]) -> Name<'_> {
+    Name {
+        kind: 1,
+        tenant: "t",
+        partition,
+    }
+}
 
 /// Numbers, of which 0 cannot be taken in.
 #[derive(Default)]
@@ -36,7 +40,11 @@ impl Content for Numbers {
 }
 
 fn load(parts: &Parts<Numbers>, numbers: &[u32]) {
-    let load = parts.begin(&NAME, "sarah", Numbers::default());
+    load_as(parts, &NAME, numbers);
+}
+
+fn load_as(parts: &Parts<Numbers>, name: &Name<'_>, numbers: &[u32]) {
+    let load = parts.begin(name, "sarah", Numbers::default());
     load.fill(numbers.iter().copied().map(Number));
     load.finish();
 }
@@ -71,12 +79,17 @@ fn half_of_a_change_is_never_shown_and_the_part_is_loaded_again() {
 #[test]
 fn a_part_that_panics_while_it_is_settled_holds_up_no_other() {
     let parts = Parts::new(1 << 20);
-    load(&parts, &[1]);
-    parts.deliver(&NAME, Number(0), 1);
-
-    assert!(panics(|| parts.settle(1)));
+    let changes = [(named(b"before"), 2), (NAME, 0), (named(b"behind"), 2)];
+    for (name, number) in &changes {
+        load_as(&parts, name, &[1]);
+        parts.deliver(name, Number(*number), 1);
+    }
+    let waiting = parts.statistics().bytes;
 
     parts.settle(1);
+
+    let taken_in = changes.len() * size_of::<(u64, Number)>() - 2 * size_of::<u32>();
+    assert_eq!(parts.statistics().bytes, waiting - taken_in);
     assert_eq!(read(&parts, 1), Err(Cold));
     load(&parts, &[5]);
     assert_eq!(read(&parts, 1).map(|shown| shown.found), Ok(vec![5]));

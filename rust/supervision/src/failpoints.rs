@@ -29,6 +29,7 @@ points! {
     "quick_task" QuickTask: "The task that answers quick calls.",
     "held_task" HeldTask: "The task that lets replies go.",
     "tick_task" TickTask: "The task that keeps a timer due.",
+    "stalled_task" StalledTask: "The task that evicts connections that stall, with the lock of all connections.",
     "accepting_task" AcceptingTask: "The task that accepts connections.",
     "connection_task" ConnectionTask: "The task of a connection, with a call at hand.",
     "call_task" CallTask: "The task of a call.",
@@ -42,6 +43,10 @@ points! {
     "windows_listing" WindowsListing: "Messages are listed.",
     "recall_draining" RecallDraining: "What waits for a thread is applied to it, half of it.",
     "recall_scoring" RecallScoring: "Messages are scored.",
+    "parts_draining" PartsDraining: "What waits for a part of vectors or items is applied to it, half of it.",
+    "parts_filling" PartsFilling: "Vectors or items of the database are taken into a part, half of them.",
+    "parts_reading" PartsReading: "A part of vectors or items is searched.",
+    "paths_learning" PathsLearning: "Paths that a filter names get columns, half of them.",
     "encoder_job" EncoderJob: "Texts are encoded in the background.",
     "encoder_thread" EncoderThread: "The thread that encodes in the background, between its jobs.",
 }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use parking_lot::Mutex;
+use remora_supervision::failpoints::{self, Point};
 
 use super::credentials::Names;
 use super::line::{Line, Mark};
@@ -88,6 +89,7 @@ impl Connections {
     pub(super) fn evict_stalled(&self) {
         let patience = self.options.full_stall_timeout;
         for served in self.state.lock().served.values_mut() {
+            failpoints::hit(Point::StalledTask);
             if served.mark.is_missed(&served.line, patience) {
                 served.line.leave.notify_one();
             }
