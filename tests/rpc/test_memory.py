@@ -94,9 +94,16 @@ def test_a_text_is_ranked_as_asked(server: RunningServer, given: pb.Profile.Valu
     assert query_of(server, text="t", options=pb.SearchOptions(profile=given)).options.profile is profile
 
 
-@pytest.mark.parametrize(("given", "k"), [(0, 10), (1, 1), (1_000, 1_000), (1_001, 1_000)])
-def test_ten_hits_are_wanted_unless_asked_otherwise_and_1000_at_most(server: RunningServer, given: int, k: int) -> None:
+@pytest.mark.parametrize(("given", "k"), [(0, 10), (1, 1), (1_000, 1_000)])
+def test_ten_hits_are_wanted_unless_asked_otherwise(server: RunningServer, given: int, k: int) -> None:
     assert query_of(server, text="t", options=pb.SearchOptions(k=given)).options.k == k + ONE_MORE
+
+
+@pytest.mark.parametrize("given", [-1, 1_001])
+def test_more_than_1000_hits_are_refused(server: RunningServer, given: int) -> None:
+    with pytest.raises(grpc.RpcError, match=r"options\.k") as refusal:
+        query_of(server, text="t", options=pb.SearchOptions(k=given))
+    assert refusal.value.code() is grpc.StatusCode.INVALID_ARGUMENT
 
 
 def found(*sequences: int) -> SearchResult:

@@ -656,8 +656,7 @@ func (*SearchMessagesRequest_Embedding) isSearchMessagesRequest_Query() {}
 // How a search ranks and filters.
 type SearchOptions struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// How many hits at most: in SearchMessages, of a page. Default 10; more than 1,000 is lowered to 1,000; negative is
-	// refused.
+	// How many hits at most: in SearchMessages, of a page. 1 to 1,000; 0: 10.
 	K int32 `protobuf:"varint,1,opt,name=k,proto3" json:"k,omitempty"`
 	// How messages are ranked. Default: hybrid.
 	Profile Profile `protobuf:"varint,2,opt,name=profile,proto3,enum=remora.v1.Profile" json:"profile,omitempty"`
@@ -1608,7 +1607,7 @@ func (x *AssembleContextRequest) GetWorkingMemory() bool {
 // Which facts go into a context.
 type ContextFacts struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// How many at most. Default 10; more than 1,000 is lowered to 1,000; negative is refused.
+	// How many at most. 1 to 1,000; 0: 10.
 	K int32 `protobuf:"varint,1,opt,name=k,proto3" json:"k,omitempty"`
 	// Only facts with this score or a higher one, from 0 to 1. Default: any, as it is without a query.
 	Threshold *float64 `protobuf:"fixed64,2,opt,name=threshold,proto3,oneof" json:"threshold,omitempty"`
@@ -2901,7 +2900,7 @@ type SearchMemoryItemsRequest struct {
 	UserId string `protobuf:"bytes,1,opt,name=user_id,json=userId,proto3" json:"user_id,omitempty"`
 	// Required. What to look for, 1 byte to 32 KiB.
 	Query string `protobuf:"bytes,2,opt,name=query,proto3" json:"query,omitempty"`
-	// How many items to return at most. Default 10; more than 1,000 is lowered to 1,000; negative is refused.
+	// How many items to return at most. 1 to 1,000; 0: 10.
 	K int32 `protobuf:"varint,3,opt,name=k,proto3" json:"k,omitempty"`
 	// Only items with this score or a higher one, from 0 to 1. Default: any.
 	Threshold *float64 `protobuf:"fixed64,4,opt,name=threshold,proto3,oneof" json:"threshold,omitempty"`
@@ -5437,7 +5436,7 @@ type SearchFactsRequest struct {
 	UserId string `protobuf:"bytes,1,opt,name=user_id,json=userId,proto3" json:"user_id,omitempty"`
 	// Required. What to look for, 1 byte to 32 KiB.
 	Query string `protobuf:"bytes,2,opt,name=query,proto3" json:"query,omitempty"`
-	// How many facts to return at most. Default 10; more than 1,000 is lowered to 1,000; negative is refused.
+	// How many facts to return at most. 1 to 1,000; 0: 10.
 	K int32 `protobuf:"varint,3,opt,name=k,proto3" json:"k,omitempty"`
 	// Only facts with this score or a higher one, from 0 to 1. Default: any.
 	Threshold *float64 `protobuf:"fixed64,4,opt,name=threshold,proto3,oneof" json:"threshold,omitempty"`

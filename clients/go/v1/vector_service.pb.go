@@ -164,7 +164,7 @@ type SearchVectorsRequest struct {
 	//	*SearchVectorsRequest_Vector
 	//	*SearchVectorsRequest_Text
 	Query isSearchVectorsRequest_Query `protobuf_oneof:"query"`
-	// How many vectors to return at most. Default 10; more than 1,000 is lowered to 1,000; negative is refused.
+	// How many vectors to return at most. 1 to 1,000; 0: 10.
 	K int32 `protobuf:"varint,5,opt,name=k,proto3" json:"k,omitempty"`
 	// Only vectors with this score or a higher one. Default: any.
 	Threshold *float64 `protobuf:"fixed64,6,opt,name=threshold,proto3,oneof" json:"threshold,omitempty"`

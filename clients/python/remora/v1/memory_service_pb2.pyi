@@ -383,9 +383,7 @@ class SearchOptions(_message.Message):
     WEIGHTS_FIELD_NUMBER: _builtins.int
     RECENCY_HALF_LIFE_FIELD_NUMBER: _builtins.int
     k: _builtins.int
-    """How many hits at most: in SearchMessages, of a page. Default 10; more than 1,000 is lowered to 1,000; negative is
-    refused.
-    """
+    """How many hits at most: in SearchMessages, of a page. 1 to 1,000; 0: 10."""
     profile: Global___Profile.ValueType
     """How messages are ranked. Default: hybrid."""
     threshold: _builtins.float
@@ -979,7 +977,7 @@ class ContextFacts(_message.Message):
     THRESHOLD_FIELD_NUMBER: _builtins.int
     TIMES_FIELD_NUMBER: _builtins.int
     k: _builtins.int
-    """How many at most. Default 10; more than 1,000 is lowered to 1,000; negative is refused."""
+    """How many at most. 1 to 1,000; 0: 10."""
     threshold: _builtins.float
     """Only facts with this score or a higher one, from 0 to 1. Default: any, as it is without a query."""
     @_builtins.property
@@ -1654,7 +1652,7 @@ class SearchMemoryItemsRequest(_message.Message):
     query: _builtins.str
     """Required. What to look for, 1 byte to 32 KiB."""
     k: _builtins.int
-    """How many items to return at most. Default 10; more than 1,000 is lowered to 1,000; negative is refused."""
+    """How many items to return at most. 1 to 1,000; 0: 10."""
     threshold: _builtins.float
     """Only items with this score or a higher one, from 0 to 1. Default: any."""
     min_revision: _builtins.int
@@ -2885,7 +2883,7 @@ class SearchFactsRequest(_message.Message):
     query: _builtins.str
     """Required. What to look for, 1 byte to 32 KiB."""
     k: _builtins.int
-    """How many facts to return at most. Default 10; more than 1,000 is lowered to 1,000; negative is refused."""
+    """How many facts to return at most. 1 to 1,000; 0: 10."""
     threshold: _builtins.float
     """Only facts with this score or a higher one, from 0 to 1. Default: any."""
     min_revision: _builtins.int

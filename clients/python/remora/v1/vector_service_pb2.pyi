@@ -114,7 +114,7 @@ class SearchVectorsRequest(_message.Message):
     makes no vectors now.
     """
     k: _builtins.int
-    """How many vectors to return at most. Default 10; more than 1,000 is lowered to 1,000; negative is refused."""
+    """How many vectors to return at most. 1 to 1,000; 0: 10."""
     threshold: _builtins.float
     """Only vectors with this score or a higher one. Default: any."""
     omit_values: _builtins.bool

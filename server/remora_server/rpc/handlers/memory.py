@@ -219,7 +219,7 @@ def _scope(request: pb.SearchMessagesRequest) -> Scope:
 
 def _options(given: pb.SearchOptions, vector: QueryVector | None) -> SearchOptions:
     return SearchOptions(
-        k=min(given.k or DEFAULT_HITS, MAX_HITS),
+        k=given.k or DEFAULT_HITS,
         profile=PROFILES[given.profile or (pb.PROFILE_HYBRID if vector is None else pb.PROFILE_VECTOR)],
         threshold=given.threshold if given.HasField("threshold") else None,
         filter=_filter(given.filter),
@@ -271,7 +271,7 @@ def _context_request(request: pb.AssembleContextRequest, tokens: TokenCounter) -
 
 def _facts(given: pb.ContextFacts) -> ContextFacts:
     return ContextFacts(
-        k=min(given.k or DEFAULT_HITS, MAX_HITS),
+        k=given.k or DEFAULT_HITS,
         threshold=given.threshold if given.HasField("threshold") else None,
         times=decode.fact_times(given.times),
     )

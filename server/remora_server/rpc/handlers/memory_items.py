@@ -18,7 +18,7 @@ from remora_server.rpc.handlers import decode, encode
 from remora_server.rpc.handlers.page_tokens import PageTokens
 from remora_server.rpc.methods import quick
 
-DEFAULT_HITS, MAX_HITS = 10, 1_000
+DEFAULT_HITS = 10
 
 
 class Memory(Protocol):
@@ -75,7 +75,7 @@ class MemoryItemHandlers(Struct, frozen=True):
 def _query(request: pb.SearchMemoryItemsRequest) -> ItemQuery:
     return ItemQuery(
         text=request.query,
-        k=min(request.k or DEFAULT_HITS, MAX_HITS),
+        k=request.k or DEFAULT_HITS,
         threshold=request.threshold if request.HasField("threshold") else None,
         filter=_filter(request.filter),
     )

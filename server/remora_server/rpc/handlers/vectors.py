@@ -27,7 +27,7 @@ from remora_server.rpc.handlers import decode
 from remora_server.rpc.handlers.page_tokens import PageTokens
 from remora_server.rpc.methods import quick
 
-DEFAULT_HITS, MAX_HITS = 10, 1_000
+DEFAULT_HITS = 10
 
 _Scoped: TypeAlias = (
     pb.UpsertVectorsRequest
@@ -63,7 +63,7 @@ class VectorHandlers(Struct, frozen=True):
         by_text = request.WhichOneof("query") == "text"
         return VectorQuery(
             values=self.texts.of(read, request.text) if by_text else request.vector,
-            k=min(request.k or DEFAULT_HITS, MAX_HITS),
+            k=request.k or DEFAULT_HITS,
             threshold=request.threshold if request.HasField("threshold") else None,
             filter=decode.attribute_filter(request.filter) if request.HasField("filter") else None,
             field="text" if by_text else "vector",

@@ -196,8 +196,7 @@ export const SearchMessagesRequestSchema: GenMessage<SearchMessagesRequest> = /*
  */
 export type SearchOptions = Message<"remora.v1.SearchOptions"> & {
   /**
-   * How many hits at most: in SearchMessages, of a page. Default 10; more than 1,000 is lowered to 1,000; negative is
-   * refused.
+   * How many hits at most: in SearchMessages, of a page. 1 to 1,000; 0: 10.
    *
    * @generated from field: int32 k = 1;
    */
@@ -830,7 +829,7 @@ export const AssembleContextRequestSchema: GenMessage<AssembleContextRequest> = 
  */
 export type ContextFacts = Message<"remora.v1.ContextFacts"> & {
   /**
-   * How many at most. Default 10; more than 1,000 is lowered to 1,000; negative is refused.
+   * How many at most. 1 to 1,000; 0: 10.
    *
    * @generated from field: int32 k = 1;
    */
@@ -1598,7 +1597,7 @@ export type SearchMemoryItemsRequest = Message<"remora.v1.SearchMemoryItemsReque
   query: string;
 
   /**
-   * How many items to return at most. Default 10; more than 1,000 is lowered to 1,000; negative is refused.
+   * How many items to return at most. 1 to 1,000; 0: 10.
    *
    * @generated from field: int32 k = 3;
    */
@@ -3051,7 +3050,7 @@ export type SearchFactsRequest = Message<"remora.v1.SearchFactsRequest"> & {
   query: string;
 
   /**
-   * How many facts to return at most. Default 10; more than 1,000 is lowered to 1,000; negative is refused.
+   * How many facts to return at most. 1 to 1,000; 0: 10.
    *
    * @generated from field: int32 k = 3;
    */

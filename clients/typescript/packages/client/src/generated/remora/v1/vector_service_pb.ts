@@ -135,7 +135,7 @@ export type SearchVectorsRequest = Message<"remora.v1.SearchVectorsRequest"> & {
   } | { case: undefined; value?: undefined };
 
   /**
-   * How many vectors to return at most. Default 10; more than 1,000 is lowered to 1,000; negative is refused.
+   * How many vectors to return at most. 1 to 1,000; 0: 10.
    *
    * @generated from field: int32 k = 5;
    */
