@@ -198,10 +198,7 @@ def test_chat_messages_cost_what_the_context_says(
     assert context.exact == (request.encoding.name != "approximate")
 
 
-@pytest.mark.slow
-@settings(max_examples=examples(10_000), suppress_health_check=[HealthCheck.too_slow])
-@given(talk=talks(), request=requests(), data=st.data(), facts=st.lists(RESULTS, max_size=5, unique=True))
-def test_no_budget_is_exceeded_by_a_token_in_any_of_ten_thousand_contexts(
+def require_within_budget(
     talk: list[Message], request: pb.AssembleContextRequest, data: st.DataObject, facts: list[str]
 ) -> None:
     chat = [Message.of(form) for message in talk for form in formats.to_openai([message])]
@@ -210,6 +207,27 @@ def test_no_budget_is_exceeded_by_a_token_in_any_of_ten_thousand_contexts(
     context = assembled(stored(chat, ranking), request, facts)
 
     assert recount(context.messages, request.encoding.name) == context.tokens_used <= request.max_tokens
+
+
+FACTS = st.lists(RESULTS, max_size=5, unique=True)
+
+
+@pytest.mark.slow
+@settings(max_examples=examples(1_000), suppress_health_check=[HealthCheck.too_slow])
+@given(talk=talks(), request=requests(), data=st.data(), facts=FACTS)
+def test_no_budget_is_exceeded_by_a_token(
+    talk: list[Message], request: pb.AssembleContextRequest, data: st.DataObject, facts: list[str]
+) -> None:
+    require_within_budget(talk, request, data, facts)
+
+
+@pytest.mark.faults
+@settings(max_examples=10_000, suppress_health_check=[HealthCheck.too_slow])
+@given(talk=talks(), request=requests(), data=st.data(), facts=FACTS)
+def test_no_budget_is_exceeded_by_a_token_in_any_of_ten_thousand_contexts(
+    talk: list[Message], request: pb.AssembleContextRequest, data: st.DataObject, facts: list[str]
+) -> None:
+    require_within_budget(talk, request, data, facts)
 
 
 @given(talk=talks(), request=requests())

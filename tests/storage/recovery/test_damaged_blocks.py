@@ -176,7 +176,7 @@ def test_a_flipped_byte_in_any_block_is_made_good_where_the_journal_holds_everyt
     assert hit >= set(TABLES) - {"meta"}
 
 
-@pytest.mark.slow
+@pytest.mark.faults
 def test_a_flipped_byte_in_any_block_is_said_where_the_journal_begins_late(released: Path, tmp_path: Path) -> None:
     files = {path.relative_to(released) for path in released.rglob("*.duckdb*")}
     sound = open_store(shutil.copytree(released, tmp_path / "sound"))
