@@ -161,8 +161,7 @@ class _Assembly(Struct, frozen=True):
     def assemble(self, revision: int) -> Context:
         recent, runs = NewestTurns(self.request, self.messages, self.renderer).read()
         pinning = Pinning(self.request, self.renderer, self.reader, self.tokens)
-        pinned = pinning.fitting(Pinned(self.system, recent.pinned))
-        selection = pinning.selection(pinned)
+        pinned, selection = pinning.fitting(Pinned(self.system, recent.pinned))
         text, source = self._query(recent)
         static = self.facts.static()
         known = self.facts.found(text, len(static))

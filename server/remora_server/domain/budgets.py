@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Hashable, Iterable, Sequence
+from itertools import islice
 
 from msgspec import Struct
 
@@ -31,19 +32,21 @@ class Candidate(Struct, frozen=True, eq=False):
 
 def candidates(renderer: Renderer, section: Section, groups: Sequence[Sequence[Unit]]) -> list[Candidate]:
     """Groups of units with their measures, which are computed for all at once."""
+    if not groups:
+        return []
     messages = [[message for unit in units for message in unit] for units in groups]
     measures = iter(renderer.measure(section, [message for listed in messages for message in listed]))
     made = []
     here = {message.conversation_id for listed in messages for message in listed}
     identities = {conversation_id: len(conversation_id.encode()) + ITEM_BYTES for conversation_id in here}
+    is_listed = renderer.lists(section)
     for units, listed in zip(groups, messages, strict=True):
-        measure = reply_bytes = 0
+        measure = sum(islice(measures, len(listed)))
+        reply_bytes = sum([len(message.encoded) + identities[message.conversation_id] for message in listed])
         shares: dict[Hashable, int] = {}
-        for message in listed:
-            measure += next(measures)
-            reply_bytes += len(message.encoded) + renderer.text_bytes(section, message)
-            reply_bytes += identities[message.conversation_id]
-            shares.update(renderer.shares(section, message))
+        if is_listed:
+            reply_bytes += sum([renderer.text_bytes(section, message) for message in listed])
+            shares.update([share for message in listed for share in renderer.shares(section, message)])
         places = tuple([message.place for message in listed])
         made.append(Candidate(section, tuple(units), measure, shares, reply_bytes, places))
     return made
@@ -97,7 +100,7 @@ class Selection:
 
     def has(self, candidate: Candidate) -> bool:
         """Whether any of its messages is in."""
-        return any(place in self._held for place in candidate.places)
+        return not self._held.keys().isdisjoint(candidate.places)
 
     def fits(self, candidate: Candidate, limit: int) -> bool:
         """Whether there is room within a limit and in the reply."""
@@ -131,11 +134,14 @@ class Selection:
         messages that were recalled before replaces these.
         """
         waiting = list(ordered)
-        while waiting and self._take_over(waiting[0], limit):
-            waiting.pop(0)
-        return waiting
+        taken = 0
+        while taken < len(waiting) and self._take_over(waiting[taken], limit):
+            taken += 1
+        return waiting[taken:]
 
     def _take_over(self, candidate: Candidate, limit: int) -> bool:
+        if not self.has(candidate):
+            return self.take(candidate, limit)
         held = {id(each): each for place in candidate.places if (each := self._held.get(place))}
         for other in held.values():
             self._remove(other)

@@ -42,16 +42,16 @@ class Origins(Struct, frozen=True):
     def items(self, rendered: Rendered, selection: Selection, renderer: Renderer) -> tuple[Item, ...]:
         """The items in the order of reading."""
         priced = zip(rendered.messages, rendered.tokens, strict=True)
-        return tuple(
-            [self._item(message, tokens, selection.section(message.place), renderer) for message, tokens in priced]
-        )
+        return tuple([self._item(message, message.place, tokens, selection, renderer) for message, tokens in priced])
 
-    def _item(self, message: ContextMessage, tokens: int, section: Section, renderer: Renderer) -> Item:
-        rank, score = None, None
+    def _item(
+        self, message: ContextMessage, place: Place, tokens: int, selection: Selection, renderer: Renderer
+    ) -> Item:
+        rank, score, section = None, None, selection.section(place)
         if section is Section.RECALLED:
-            rank, score = self.found.found.get(message.place, (None, None))
+            rank, score = self.found.found.get(place, (None, None))
         if section is Section.FACTS:
-            rank, score = self.facts[message.place]
+            rank, score = self.facts[place]
         return Item(
             encoded=message.encoded,
             conversation_id=message.conversation_id,
@@ -61,19 +61,19 @@ class Origins(Struct, frozen=True):
             tokens=tokens,
             reason=self._reason(message, section, rank),
             uncounted=renderer.uncounted(section, message),
-            partial=message.place in self.pinned.partial,
+            partial=place in self.pinned.partial,
             fact_id=_fact_id(message, section),
         )
 
     def _reason(self, message: ContextMessage, section: Section, rank: int | None) -> str:
+        if section in _REASONS:
+            return _REASONS[section]
         if section is Section.SYSTEM:
             return GIVEN_SYSTEM if self.request.system else STORED_SYSTEM
         if section is Section.SUMMARY and self.summary is not None:
             return SUMMARY.format(self.summary.model or UNNAMED)
         if section is Section.WORKING_MEMORY:
             return OWN_MEMORY if message.conversation_id else USERS_MEMORY
-        if section in _REASONS:
-            return _REASONS[section]
         if section is Section.FACTS:
             has_query = self.facts[message.place][1] is not None
             return FOUND_FACT.format(rank) if has_query else NEWEST_FACT

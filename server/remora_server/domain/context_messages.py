@@ -105,7 +105,7 @@ def whole_units(messages: Sequence[ContextMessage]) -> list[Unit]:
     before it. A unit that lacks a call or a result is left out, because models refuse incomplete ones and second
     results. In a sequence of units, results directly follow their calls, as models want them.
     """
-    if not any(message.uses_tools for message in messages):
+    if not any(message.tool_calls or message.tool_result_ids for message in messages):
         return [(message,) for message in messages]
     pairing = pair_tools(uses_among(messages))
     groups = _Groups(len(messages))

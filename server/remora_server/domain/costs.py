@@ -83,13 +83,15 @@ class Counting(Struct, frozen=True):
         rule, and 1 more for a name with it. The whole costs REPLY_PRIMING more.
         """
         texts = self._message_texts(messages)
-        return [text + self._around(message) for message, text in zip(messages, texts, strict=True)]
+        plain = {role: TOKENS_PER_MESSAGE + self.texts([role])[0] for role in {message.role for message in messages}}
+        return [
+            text
+            + (self._around(message) if message.name or message.tool_calls or message.images else plain[message.role])
+            for message, text in zip(messages, texts, strict=True)
+        ]
 
     def _around(self, message: ChatMessage) -> int:
         """What a message costs beside its text."""
-        role = self.counted.get(message.role)
-        if role is not None and not (message.name or message.tool_calls or message.images):
-            return TOKENS_PER_MESSAGE + role
         words = [message.role]
         cost = TOKENS_PER_MESSAGE
         if message.name:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from itertools import accumulate, islice
 
 from msgspec import Struct
 
@@ -45,7 +46,7 @@ class NewestTurns(Struct, frozen=True):
 
         for newest in self.messages.newest(self.request.conversation_id, page=page, following=following):
             recent = recent_turns(newest)
-            before = list(self._as_many_as_asked(recent))
+            before = self._as_many_as_asked(recent)
             runs = self._candidates(before, made)
             measure, count = sum([run.measure for run in runs]), len(newest)
             if self._is_settled(recent, newest) and (len(before) < len(recent.before) or would_fill(runs, limit)):
@@ -54,20 +55,19 @@ class NewestTurns(Struct, frozen=True):
 
     def _candidates(self, turns: Sequence[Turn], made: dict[tuple[int, ...], Candidate]) -> list[Candidate]:
         """Turns as candidates, of which those of the pages before are `made`, by the sequences of their messages."""
-        keys = [tuple([message.sequence for unit in turn.units for message in unit]) for turn in turns]
+        keys = [tuple([message.sequence for message in turn.messages]) for turn in turns]
         new = {key: turn.units for key, turn in zip(keys, turns, strict=True) if key not in made}
         made.update(zip(new, candidates(self.renderer, Section.RECENT, list(new.values())), strict=True))
         return [made[key] for key in keys]
 
-    def _as_many_as_asked(self, recent: Recent) -> Iterator[Turn]:
+    def _as_many_as_asked(self, recent: Recent) -> Sequence[Turn]:
         """The turns before the pinned ones, up to the number of messages that was requested."""
         most = self.request.recent_messages
-        count = sum(len(turn.messages) for turn in recent.pinned)
-        for turn in recent.before:
-            count += len(turn.messages)
-            if most is not None and count > most:
-                return
-            yield turn
+        if most is None:
+            return recent.before
+        counts = accumulate(len(turn.messages) for turn in (*recent.pinned, *recent.before))
+        within = sum(count <= most for count in islice(counts, len(recent.pinned), None))
+        return recent.before[:within]
 
     def _is_settled(self, recent: Recent, read: Sequence[ContextMessage]) -> bool:
         """Whether reading more would not change the pinned turn: its beginning was read, and a call for one of its

@@ -36,27 +36,25 @@ class Pinning(Struct, frozen=True):
     reader: MessageReader
     tokens: TokenCounter
 
-    def fitting(self, pinned: Pinned) -> Pinned:
-        """The pinned parts, with texts truncated if they do not fit and that is allowed. Raises BudgetTooSmall."""
-        budget = self.request.max_tokens
-        needed = self._needed(pinned)
+    def fitting(self, pinned: Pinned) -> tuple[Pinned, Selection]:
+        """The pinned parts, with texts truncated if they do not fit and that is allowed, and a selection of them.
+        Raises BudgetTooSmall.
+        """
+        budget, selection = self.request.max_tokens, self._selection(pinned)
+        needed = max(self.renderer.render(pinned.chosen).tokens_used, self.renderer.tokens(selection.spent))
         if needed <= budget:
-            return pinned
+            return pinned, selection
         if not self.request.allow_partial or not pinned.turns:
             raise BudgetTooSmall(budget, needed)
         truncation = Truncation(self.renderer, [message for turn in pinned.turns for message in turn.messages])
-        spent = self.selection(pinned).spent
+        spent = selection.spent
         excess = spent - self.renderer.limit(budget)
         if truncation.saves < excess:
             raise BudgetTooSmall(budget, self.renderer.tokens(spent - truncation.saves))
-        return self._truncated(pinned, truncation, excess)
+        truncated = self._truncated(pinned, truncation, excess)
+        return truncated, self._selection(truncated)
 
-    def _needed(self, pinned: Pinned) -> int:
-        """The least budget for the pinned parts."""
-        rendered = self.renderer.render(pinned.chosen)
-        return max(rendered.tokens_used, self.renderer.tokens(self.selection(pinned).spent))
-
-    def selection(self, pinned: Pinned) -> Selection:
+    def _selection(self, pinned: Pinned) -> Selection:
         """A selection of the pinned parts."""
         selection = Selection(self.renderer, self.renderer.limit(self.request.max_tokens))
         system = [] if pinned.system is None else [((pinned.system,),)]

@@ -93,6 +93,9 @@ class Renderer(Protocol):
     def measure(self, section: Section, messages: Sequence[ContextMessage]) -> list[int]:
         """The measure of each message in a section."""
 
+    def lists(self, section: Section) -> bool:
+        """Whether a message of the section may share costs with others, or stand in a text of the reply."""
+
     def shares(self, section: Section, message: ContextMessage) -> tuple[Share, ...]:
         """The costs that the message shares with others."""
 
@@ -176,6 +179,9 @@ class ChatRenderer:
     def _of_messages(self, messages: Sequence[ContextMessage]) -> list[int]:
         return [tokens * self._scale.unit for tokens in self._counting.messages(messages)]
 
+    def lists(self, section: Section) -> bool:
+        return section in ELEMENTS or self._quotes(section)
+
     def shares(self, section: Section, message: ContextMessage) -> tuple[Share, ...]:
         if section in ELEMENTS:
             return self._share(KNOWN, KNOWN_ROLE, KNOWN, OPENING, CLOSING), _element(self._scale, section)
@@ -256,6 +262,9 @@ class SystemPromptRenderer(ChatRenderer):
             return self._scale.lines([line_of(section, message) for message in messages])
         return self._of_messages(messages)
 
+    def lists(self, section: Section) -> bool:
+        return section is Section.SYSTEM or section in IN_SYSTEM
+
     def shares(self, section: Section, _message: ContextMessage) -> tuple[Share, ...]:
         if section not in IN_SYSTEM:
             return ()
@@ -320,6 +329,9 @@ class TranscriptRenderer:
 
     def _line(self, section: Section, message: ContextMessage) -> str:
         return line_of(section, message) if section in ELEMENTS else self._quotation.line(message)
+
+    def lists(self, _section: Section) -> bool:
+        return True
 
     def shares(self, section: Section, message: ContextMessage) -> tuple[Share, ...]:
         if section in ELEMENTS:

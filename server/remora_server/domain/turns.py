@@ -18,10 +18,6 @@ class Turn(Struct, frozen=True):
     def messages(self) -> Unit:
         return tuple([message for unit in self.units for message in unit])
 
-    @property
-    def last_sequence(self) -> int:
-        return max(message.sequence for message in self.messages)
-
     def replacing(self, changed: Mapping[Place, ContextMessage]) -> Turn:
         """The turn with other messages in some places."""
         return Turn(tuple([tuple([changed.get(message.place, message) for message in unit]) for unit in self.units]))
@@ -61,8 +57,10 @@ def recent_turns(messages: Sequence[ContextMessage]) -> Recent:
     turns = _turns(units)
     if not turns:
         return Recent(unanswered=_halves(spoken, units, 0))
-    begin = turns[-1].messages[0].sequence
-    late = next(number for number, turn in enumerate(turns) if turn.last_sequence >= begin)
+    if len(units) == len(spoken):  # each message is a unit: no turn reaches into a later one, and none is half
+        return Recent((turns[-1],), tuple(turns[-2::-1]))
+    begin = turns[-1].units[0][0].sequence
+    late = next(number for number, turn in enumerate(turns) if max(each.sequence for each in turn.messages) >= begin)
     return Recent(tuple(turns[late:][::-1]), tuple(turns[:late][::-1]), _halves(spoken, units, begin))
 
 
