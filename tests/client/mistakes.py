@@ -496,6 +496,36 @@ CONVERSATIONS = (
         InvalidFieldError,
         'content: does not match the schema at $.age: "ten" is not of type "integer"',
     ),
+    Mistake(
+        'chat.working_memory.using(template="# Notes", schema={})',
+        InvalidFieldError,
+        "schema is given beside template; give one of them",
+    ),
+    Mistake(
+        'chat.working_memory.using(template="# Notes").edit("{}", schema={})',
+        InvalidFieldError,
+        "schema is given beside template; give one of them",
+    ),
+    Mistake(
+        'chat.working_memory.using(template="# Notes").edit({})',
+        InvalidFieldError,
+        "content must be text, because this working memory has a template",
+    ),
+    Mistake(
+        'chat.working_memory.using(template="")',
+        InvalidFieldError,
+        "template is empty; it must have 1 to 65,536 bytes",
+    ),
+    Mistake(
+        "chat.working_memory.using(schema='{}')",
+        WrongTypeError,
+        "schema is '{}' (a str); it must be a dict or None",
+    ),
+    Mistake(
+        'chat.working_memory.using(templates="# Notes")',
+        UnknownFieldError,
+        "WorkingMemory.using() has no option 'templates'; did you mean 'template'?",
+    ),
     Mistake("memory.embed(5)", WrongTypeError, "texts is 5 (an int); it must be a str or a list, each item a str"),
 )
 """Other mistakes."""

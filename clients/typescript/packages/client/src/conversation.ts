@@ -1,4 +1,4 @@
-// A handle on one conversation: its messages, search, context, window and summary.
+// A handle on one conversation: its messages, search, context, window, summary and working memory.
 
 import type { DescMessage, Message as WireMessage, MessageInitShape } from "@bufbuild/protobuf";
 import type { CallOptions } from "./calls.js";
@@ -26,6 +26,7 @@ import { invalidField, requireKnown, requireString } from "./refusals.js";
 import type { ServiceClient } from "./services.js";
 import { fieldsOf, requireObject } from "./shapes.js";
 import { type ShortTerm, shortTermToProto, type Window, windowFromProto, writtenSummary } from "./short-term.js";
+import { WorkingMemory } from "./working-memory.js";
 
 /** How often a summary is written whose messages change meanwhile. */
 const SUMMARY_TRIES = 5;
@@ -135,6 +136,12 @@ export class Conversation {
     this.#created = { id, userId, ...toProto(fields) };
     this.id = id;
     this.userId = userId;
+  }
+
+  /** The conversation's working memory. */
+  get workingMemory(): WorkingMemory {
+    const scope = { owner: { case: "conversationId" as const, value: this.id } };
+    return new WorkingMemory(this.#memory, { scope, userId: this.userId });
   }
 
   /**

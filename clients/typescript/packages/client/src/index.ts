@@ -46,3 +46,10 @@ export {
   type Trim,
   type Window,
 } from "./short-term.js";
+export {
+  WorkingMemory,
+  WorkingMemoryContent,
+  type WorkingMemoryEdit,
+  type WorkingMemoryForm,
+  type WorkingMemorySchema,
+} from "./working-memory.js";

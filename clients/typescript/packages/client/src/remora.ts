@@ -19,8 +19,9 @@ import { StoreService } from "./generated/remora/v1/store_service_pb.js";
 import { VectorService } from "./generated/remora/v1/vector_service_pb.js";
 import { WorkflowService } from "./generated/remora/v1/workflow_service_pb.js";
 import { Receipts } from "./receipts.js";
-import { invalidField, requireKnown, wrongType } from "./refusals.js";
+import { invalidField, requireKnown, requireString, wrongType } from "./refusals.js";
 import { type ServiceClient, serviceClient } from "./services.js";
+import { WorkingMemory } from "./working-memory.js";
 
 const OPTIONS = [
   "endpoint",
@@ -129,6 +130,12 @@ export class Remora {
   /** What is known of a user; it makes no call. */
   facts(userId: string): Facts {
     return new Facts(this.memory, userId);
+  }
+
+  /** The working memory of a user, the same in all of its conversations; it makes no call. */
+  workingMemory(userId: string): WorkingMemory {
+    requireString(userId, "userId");
+    return new WorkingMemory(this.memory, { scope: { owner: { case: "userId", value: userId } }, userId: "" });
   }
 
   /** The minimum revision of reads: the greatest that this client wrote or was given, at first 0. */

@@ -55,6 +55,51 @@ const MISTAKES: readonly (readonly [what: string, call: Call, answer: RegExp])[]
     /^WrongTypeError: messages\[0\]\.metadata is \{"a":1\}; it must be a Uint8Array$/,
   ],
   [
+    "a template and a schema",
+    (remora) => chat(remora).workingMemory.using({ template: "# Notes", schema: {} }),
+    /^InvalidFieldError: schema is given beside template; give one of them$/,
+  ],
+  [
+    "a schema beside the template of the handle",
+    (remora) => chat(remora).workingMemory.using({ template: "# Notes" }).edit("{}", { schema: {} }),
+    /^InvalidFieldError: schema is given beside template; give one of them$/,
+  ],
+  [
+    "JSON where there is a template",
+    (remora) => chat(remora).workingMemory.using({ template: "# Notes" }).edit({}),
+    /^InvalidFieldError: content must be text, because this working memory has a template$/,
+  ],
+  [
+    "an empty template",
+    (remora) => chat(remora).workingMemory.using({ template: "" }),
+    /^InvalidFieldError: template is empty; give one, or leave it out$/,
+  ],
+  [
+    "a schema as text",
+    (remora) => chat(remora).workingMemory.using({ schema: wrong("{}") }),
+    /^WrongTypeError: schema is "\{\}"; it must be an object with the members of a JSON Schema$/,
+  ],
+  [
+    "an option that no form has",
+    (remora) => chat(remora).workingMemory.using(wrong({ templates: "# Notes" })),
+    /^InvalidFieldError: templates is no option; there are schema, template$/,
+  ],
+  [
+    "a mode that no edit has",
+    (remora) => chat(remora).workingMemory.edit("x", { mode: wrong("add") }),
+    /^InvalidFieldError: mode is "add"; it must be "replace" or "append"$/,
+  ],
+  [
+    "a number that JSON does not have",
+    (remora) => chat(remora).workingMemory.edit({ budget: Number.NaN }),
+    /^InvalidFieldError: content cannot be stored as JSON: NaN is no number of JSON; give what JSON can hold$/,
+  ],
+  [
+    "nothing as a content",
+    (remora) => chat(remora).workingMemory.set(wrong(undefined)),
+    /^InvalidFieldError: content cannot be stored as JSON; give what JSON can hold$/,
+  ],
+  [
     "an option that no call has",
     (remora) => chat(remora).append({ role: "user", text: "hi" }, wrong({ timeout: 5 })),
     /^InvalidFieldError: timeout is no option of a call; there are signal, timeoutMs$/,
