@@ -38,11 +38,11 @@ from remora_server.storage.schema.expressions import expression
 from remora_server.tally import Tally
 
 RELOADS = 2
-"""How often a scope is loaded again whose parts leave memory before they are searched; then what is there counts."""
+"""How often a scope is reloaded if its parts are evicted before the search; after that, what is loaded is searched."""
 ANSWER_SECONDS = 0.05
-"""What a wait for vectors leaves of the deadline."""
+"""A wait for vectors ends this long before the deadline."""
 PAUSE_SECONDS = 0.001
-"""Between two looks at what is not embedded yet, in a store whose revision keeps moving."""
+"""The pause between two checks for messages that are not embedded yet, while the revision keeps moving."""
 FUTILE_RATE = 2000
 """More messages than this are not embedded in a second: a wait for more would lose time."""
 

@@ -114,7 +114,7 @@ class RecordReader:
         self._clock = clock
 
     def get(self, access: Access, place: Partition, key: bytes) -> tuple[Record | None, int]:
-        """The record as readers see it, None where there is none, and the revision that this shows."""
+        """The record as readers see it, or None if it does not exist, and the revision of this read."""
         return self._get(access, place, key, accepted=False)
 
     def _get(self, access: Access, place: Partition, key: bytes, *, accepted: bool) -> tuple[Record | None, int]:
@@ -302,7 +302,7 @@ class RecordReader:
         self._until_fresh(access, load)
 
     def _load(self, access: Access, place: Partition, order: int, limit: int | None) -> None:
-        """Load the last so many rows in an order, or (None) all."""
+        """Load the last `limit` rows in an order, or all if it is None."""
         names = _order_columns(place.kind, order)
         ending = f"ORDER BY {', '.join(f'{name} DESC' for name in names)} LIMIT {limit}" if limit else ""
         body = "body" if limit and limit <= ROWS_WITH_BODIES else "NULL"

@@ -156,7 +156,7 @@ class Records:
         return self._commands.run(write, self.held(write, moves), plan)
 
     def get(self, read: Read, place: Partition, key: bytes) -> tuple[Record | None, int]:
-        """A record, None where there is none, and the revision that this shows."""
+        """A record, or None if it does not exist, and the revision of this read."""
         self._commits.begin(read)
         return self._reader.get(read, place, key)
 

@@ -28,7 +28,7 @@ class UploadNamed(Exception):
 
 
 class RevisionMismatch(Exception):
-    """Another write came first: the record has another revision than is expected. 0: there is none."""
+    """Another write came first: the record has another revision than is expected. 0: the record does not exist."""
 
     def __init__(self, expected: int, found: int) -> None:
         super().__init__(f"the record is at revision {found}, not {expected}")

@@ -36,7 +36,7 @@ class Upload(Struct, frozen=True):
 
 
 class Uploaded(Struct, frozen=True):
-    """An upload that is complete: so many parts."""
+    """A complete upload: its id and its number of parts."""
 
     id: str
     parts: int

@@ -53,7 +53,7 @@ def _text(text: str) -> bytes:
 
 
 def decode(types: Iterable[KeyType], data: bytes) -> tuple[KeyPart, ...]:
-    """The parts of an encoded key. Raises ValueError if it is none."""
+    """The parts of an encoded key. Raises ValueError if it is not a valid key."""
     parts: list[KeyPart] = []
     offset = 0
     for kind in types:

@@ -474,7 +474,7 @@ VECTORS = Kind(
     transfer="vector",
     is_searched=True,
 )
-"""The vectors of a user in a collection, or (under an empty user) those that are nobody's."""
+"""The vectors of a user in a collection, or (under an empty user) those without a user."""
 
 
 STORE_ITEMS = Kind(

@@ -102,7 +102,7 @@ class Exports:
         return ExportPage(tuple(records), following, revision)
 
     def _only(self, read: Read, query: ExportQuery) -> int:
-        """The uid of the conversation that is asked for; 0 where none is."""
+        """The uid of the requested conversation; 0 if the request names none."""
         if not query.conversation_id:
             return 0
         head = self._conversations.published(read, query.conversation_id)

@@ -64,7 +64,7 @@ class _Draft(Struct, frozen=True):
 
 
 class Imports:
-    """Stores imported records. `on_puts` is told of every accepted plan."""
+    """Stores imported records. `on_puts` is called with every accepted plan."""
 
     def __init__(
         self,
