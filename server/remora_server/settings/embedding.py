@@ -161,7 +161,7 @@ def variable(value: object) -> str:
 
 
 def default_vectors(model: str, dimensions: int | None) -> str:
-    """What the vectors of a model are called where nothing else is said."""
+    """The default name of a model's vectors."""
     return model if dimensions is None else f"{model}/{dimensions}"
 
 

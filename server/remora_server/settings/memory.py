@@ -31,16 +31,16 @@ LEAST = {
 """Less than this is no use, in MiB."""
 MOST_PASSING, LEAST_PASSING, LEAST_REQUESTS = 256, 16, 4
 PASSING = 16
-"""Requests that are not answered may take one part in so many of the memory, between so many MiB, and replies that are
-not read as much; but so many of the largest requests have room.
+"""Unanswered requests may take 1/PASSING of the memory, from LEAST_PASSING to MOST_PASSING MiB, and unread replies as
+much. LEAST_REQUESTS of the largest requests always fit.
 """
 BOUNDS = (*LEAST, "recall_bytes")
 MOST_RECALL, SEARCH_FACTOR, LEAST_SEARCH = 128, 4, 128
-"""The default of `recall_bytes`, in MiB; a search may take so many times as much, and at least so many MiB where there
-is room.
+"""The default of `recall_bytes` in MiB; how many times as much a search may take, and the least that it may take in MiB
+if the memory allows it.
 """
 RECALL_PART = 2
-"""Where there is less, one part in so many of what a search may take is kept of earlier ones."""
+"""If there is less memory, `recall_bytes` is 1/RECALL_PART of what a search may take."""
 
 
 def memory_bytes(groups: Path = CONTROL_GROUPS, own: Path = OWN_GROUPS) -> int:
@@ -86,8 +86,8 @@ def least_limit(given: Mapping[str, int | None], *, has_model: bool) -> int:
 
 
 def passing_bytes(limit: int, receive_limit: int) -> int:
-    """What requests that are not answered may take, and replies that are not read as much, in a process that may take
-    so much memory and gets requests of at most so many bytes.
+    """How many bytes unanswered requests may take, and unread replies as much, in a process with `limit` bytes of
+    memory whose requests have at most `receive_limit` bytes.
     """
     share = max(LEAST_PASSING * MEBIBYTE, min(MOST_PASSING * MEBIBYTE, limit // PASSING))
     return max(share, LEAST_REQUESTS * receive_limit)

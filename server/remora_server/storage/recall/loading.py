@@ -141,7 +141,7 @@ class RecallLoader:
         return sorted(stored.keys() | set(unapplied.users() if unapplied else []))
 
     def is_large(self, taken: int) -> bool:
-        """Whether a scope takes more than searches may leave behind."""
+        """Whether a scope takes more memory than searches may keep for later ones."""
         return taken > self._bounds.recall_bytes
 
     def turn(self, read: Read) -> Held:

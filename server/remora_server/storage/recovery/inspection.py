@@ -76,7 +76,7 @@ class StoreReport(Struct):
         )
 
     def find(self, part: str, what: str, remedy: str | None = None) -> None:
-        """Note something that is wrong; without a remedy of its own, repair is it."""
+        """Note a problem; the default remedy is repair."""
         self.findings.append(Finding(part, what, remedy or self.repair))
 
 
@@ -243,7 +243,7 @@ def _fact(connection: duckdb.DuckDBPyConnection, key: str) -> str | None:
 
 
 def _read_tables(report: StoreReport, connection: duckdb.DuckDBPyConnection, names: Sequence[str]) -> dict[str, int]:
-    """How many rows each table has that can be read through."""
+    """The number of rows of each table that is readable in full."""
     rows = {}
     for table in names:
         try:

@@ -122,7 +122,7 @@ def _is_log_to_blame(directory: DataDirectory) -> bool:
 
 
 def _damage(file: Path) -> duckdb.Error | None:
-    """What is found when all of a database is read, with its log where that lies beside it."""
+    """What reading all of a database finds, with its write-ahead log if there is one beside it."""
     try:
         _read_through(file)
     except duckdb.Error as error:
@@ -197,7 +197,7 @@ def read_only(file: Path) -> Iterator[duckdb.DuckDBPyConnection]:
 
 
 def _set_aside(directory: DataDirectory, name: str) -> Path:
-    """Move a file of the data directory where it does no harm, durably."""
+    """Set a file of the data directory aside, durably."""
     folder = directory.path / DAMAGED
     folder.mkdir(mode=0o700, exist_ok=True)
     number = 0

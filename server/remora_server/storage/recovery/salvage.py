@@ -46,7 +46,7 @@ Readable = Callable[[], AbstractContextManager[Path]]
 DATABASE_BYTES = 512 << 20
 BATCH_BYTES = 4 << 20
 VECTOR_ROWS = 2048
-"""DuckDB reads rows in such pieces: no smaller range is worth a try."""
+"""DuckDB reads rows in units of this size: a smaller range is not tried."""
 CONVERTED_ROWS = 256
 """Rows of older versions that are converted at once."""
 
@@ -342,7 +342,7 @@ class _Repair:
             self._report.lost_rows[kind.name] = self._report.lost_rows.get(kind.name, 0) + lost
 
     def _name_conversations(self, cursor: duckdb.DuckDBPyConnection) -> None:
-        """A conversation whose own row is lost gets one, where its id is known and no other has it."""
+        """Give a conversation whose row is lost a new row, if its id is known and not in use."""
         missing = cursor.execute(_UNNAMED).fetchall()
         for uid, owner, created in missing:
             tenant_id, conversation_id = self._names.get(uid, ("", ""))
