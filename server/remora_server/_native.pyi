@@ -64,6 +64,20 @@ class EncodedMessages:
         The calls of a message come before its results.
         """
 
+_PlainMessage: TypeAlias = tuple[int, str, str, bytes, str, int, str, int, str]
+"""Sequence, role, text, the whole encoded, name, when it was sent (in microseconds; the create time if the caller gave
+none), session id, token count, id.
+"""
+
+def plain_message(encoded: bytes) -> _PlainMessage | None:
+    """Return a message in wire form, or None if it has tools, parts or media, or is not to be read so."""
+
+def plain_messages(encoded: bytes) -> list[_PlainMessage | bytes]:
+    """Return the messages that are field 1 of an encoded message, those that are not plain in wire form.
+
+    ValueError for bytes that are no message.
+    """
+
 # lexical
 
 def analyze(text: str) -> list[str]:

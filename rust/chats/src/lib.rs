@@ -1,11 +1,13 @@
 //! What chat messages cost in tokens, and which tools they use.
 //!
 //! Messages (`remora.v1.Message`) are read in place in an encoded list, without copies and only when they are needed: trimming
-//! a long history reads only its end. The costs are those of CountTokens, without images.
+//! a long history reads only its end. The costs are those of CountTokens, without images. Contexts take messages that are
+//! nothing but text from here.
 
 mod cost;
 mod list;
 mod message;
+mod plain;
 #[cfg(test)]
 mod tests;
 mod wire;
@@ -13,4 +15,5 @@ mod wire;
 pub use cost::Measure;
 pub use list::{ChatList, Costs};
 pub use message::{ChatMessage, ToolCall};
+pub use plain::PlainMessage;
 pub use wire::Malformed;

@@ -82,3 +82,13 @@ impl<B: AsRef<[u8]>> ChatList<B> {
         }))
     }
 }
+
+impl<'a> ChatList<&'a [u8]> {
+    /// All messages, encoded.
+    pub fn encoded(&self) -> impl Iterator<Item = &'a [u8]> {
+        let bytes = self.bytes;
+        self.entries
+            .iter()
+            .filter_map(move |entry| bytes.get(entry.clone()))
+    }
+}

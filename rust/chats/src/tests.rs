@@ -2,7 +2,7 @@ use proptest::prelude::*;
 use prost::Message as _;
 use remora_tokens::{Encoding, count};
 
-use super::{ChatList, Malformed, Measure};
+use super::{ChatList, Malformed, Measure, PlainMessage};
 
 /// As the contract has them; `other` is a field between the others that is not read.
 #[derive(Clone, PartialEq, prost::Message)]
@@ -49,6 +49,62 @@ struct List {
     messages: Vec<Message>,
     #[prost(int32, tag = "2")]
     other: i32,
+}
+
+/// All that a plain message is read for, and `other` fields that are passed over.
+#[derive(Clone, PartialEq, prost::Message)]
+struct Stored {
+    #[prost(string, tag = "1")]
+    id: String,
+    #[prost(string, tag = "2")]
+    other_text: String,
+    #[prost(string, tag = "3")]
+    role: String,
+    #[prost(string, tag = "4")]
+    name: String,
+    #[prost(string, tag = "5")]
+    text: String,
+    #[prost(message, optional, tag = "11")]
+    sent_time: Option<Timestamp>,
+    #[prost(string, tag = "12")]
+    session_id: String,
+    #[prost(uint64, tag = "15")]
+    sequence: u64,
+    #[prost(message, optional, tag = "17")]
+    create_time: Option<Timestamp>,
+    #[prost(int32, tag = "19")]
+    token_count: i32,
+    #[prost(fixed32, tag = "30")]
+    other_number: u32,
+}
+
+#[derive(Clone, Copy, PartialEq, prost::Message)]
+struct Timestamp {
+    #[prost(int64, tag = "1")]
+    seconds: i64,
+    #[prost(int32, tag = "2")]
+    nanos: i32,
+}
+
+fn stored() -> impl Strategy<Value = Stored> {
+    let time = (-(1_i64 << 40)..(1 << 40), 0..1_000_000_000);
+    let time = time.prop_map(|(seconds, nanos)| Timestamp { seconds, nanos });
+    let times = (prop::option::of(time.clone()), prop::option::of(time));
+    let texts = (".{0,9}", ".{0,9}", ".{0,9}", ".{0,9}", ".{0,9}");
+    let numbers = (any::<u64>(), any::<i32>(), any::<u32>());
+    (texts, numbers, times).prop_map(|(texts, numbers, (sent_time, create_time))| Stored {
+        id: texts.0.clone(),
+        other_text: texts.0,
+        role: texts.1,
+        name: texts.2,
+        text: texts.3,
+        session_id: texts.4,
+        sequence: numbers.0,
+        token_count: numbers.1,
+        other_number: numbers.2,
+        sent_time,
+        create_time,
+    })
 }
 
 fn calls() -> impl Strategy<Value = Vec<ToolCall>> {
@@ -128,6 +184,50 @@ proptest! {
             };
             prop_assert_eq!(message.holds_more, holds_more);
         }
+    }
+
+    #[test]
+    fn a_plain_message_is_read_as_it_was_written(stored in stored()) {
+        let encoded = stored.encode_to_vec();
+
+        let read = PlainMessage::read(&encoded).expect("a plain message");
+
+        let time = stored.sent_time.or(stored.create_time).unwrap_or_default();
+        prop_assert_eq!(read, PlainMessage {
+            id: &stored.id,
+            role: &stored.role,
+            name: &stored.name,
+            text: &stored.text,
+            session_id: &stored.session_id,
+            sequence: stored.sequence,
+            token_count: stored.token_count,
+            sent_time: time.seconds * 1_000_000 + i64::from(time.nanos / 1_000),
+        });
+    }
+
+    #[test]
+    fn a_message_with_tools_parts_or_media_is_not_plain(messages in messages()) {
+        for mut message in messages {
+            message.other = 0;
+            let is_plain = message.tool_calls.is_empty()
+                && message.tool_result_ids.is_empty()
+                && message.parts.is_empty()
+                && message.media.is_none();
+
+            prop_assert_eq!(PlainMessage::read(&message.encode_to_vec()).is_some(), is_plain);
+        }
+    }
+
+    #[test]
+    fn what_a_complete_reader_refuses_or_merges_is_no_plain_message(stored in stored()) {
+        let whole = stored.encode_to_vec();
+        let is_plain_with = |more: &[u8]| PlainMessage::read(&[&whole, more].concat()).is_some();
+
+        prop_assert!(is_plain_with(&[5 << 3 | 2, 1, b'x']));
+        prop_assert!(!is_plain_with(&[5 << 3 | 2, 9, 0]), "a text that ends early");
+        prop_assert!(!is_plain_with(&[5 << 3 | 2, 1, 0xFF]), "not UTF-8");
+        prop_assert!(!is_plain_with(&[5 << 3, 1]), "another type");
+        prop_assert!(!is_plain_with(&[0x8A, 1, 0, 0x8A, 1, 0]), "field 17, a time, twice");
     }
 
     #[test]

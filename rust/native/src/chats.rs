@@ -5,7 +5,8 @@ use std::borrow::Cow;
 use pyo3::exceptions::{PyIndexError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
-use remora_chats::{ChatList, Malformed, Measure};
+use pyo3::types::PyBytes;
+use remora_chats::{ChatList, Malformed, Measure, PlainMessage};
 
 use super::tokens::parse_encoding;
 
@@ -59,6 +60,61 @@ impl EncodedMessages {
     }
 }
 
+/// Sequence, role, text, the whole encoded, name, time of sending, session, tokens of the text, id.
+type Plain<'a, 'py> = (
+    u64,
+    &'a str,
+    &'a str,
+    Bound<'py, PyBytes>,
+    &'a str,
+    i64,
+    &'a str,
+    i32,
+    &'a str,
+);
+
+/// A message that is nothing but text, or any other as it is.
+#[derive(IntoPyObject)]
+enum Listed<'a, 'py> {
+    Plain(Plain<'a, 'py>),
+    Encoded(Bound<'py, PyBytes>),
+}
+
+/// See `_native.pyi`.
+#[pyfunction]
+fn plain_message<'a, 'py>(encoded: &'a Bound<'py, PyBytes>) -> Option<Plain<'a, 'py>> {
+    let message = PlainMessage::read(encoded.as_bytes())?;
+    Some(plain(message, encoded.clone()))
+}
+
+/// See `_native.pyi`.
+#[pyfunction]
+fn plain_messages<'a, 'py>(encoded: &'a Bound<'py, PyBytes>) -> PyResult<Vec<Listed<'a, 'py>>> {
+    let list = ChatList::read(encoded.as_bytes()).map_err(malformed)?;
+    let listed = list.encoded().map(|encoded_message| {
+        let whole = PyBytes::new(encoded.py(), encoded_message);
+        match PlainMessage::read(encoded_message) {
+            Some(message) => Listed::Plain(plain(message, whole)),
+            None => Listed::Encoded(whole),
+        }
+    });
+    Ok(listed.collect())
+}
+
+fn plain<'a, 'py>(message: PlainMessage<'a>, encoded: Bound<'py, PyBytes>) -> Plain<'a, 'py> {
+    (
+        message.sequence,
+        message.role,
+        message.text,
+        encoded,
+        message.name,
+        message.sent_time,
+        message.session_id,
+        message.token_count,
+        message.id,
+    )
+}
+
 fn malformed(error: Malformed) -> PyErr {
     PyValueError::new_err(error.to_string())
 }
@@ -68,5 +124,7 @@ fn out_of_range() -> PyErr {
 }
 
 pub(super) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    module.add_class::<EncodedMessages>()
+    module.add_class::<EncodedMessages>()?;
+    module.add_function(wrap_pyfunction!(plain_message, module)?)?;
+    module.add_function(wrap_pyfunction!(plain_messages, module)?)
 }

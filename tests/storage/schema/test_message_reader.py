@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import pytest
 from google.protobuf.timestamp_pb2 import Timestamp
+from hypothesis import given
+from hypothesis import strategies as st
 
 from remora.v1 import conversation_service_pb2, message_pb2
+from remora_server import wire
 from remora_server.domain.context_messages import ContextMessage
 from remora_server.domain.costs import UNKNOWN_PARTS, ToolCall
 from remora_server.domain.images import Detail, Image
@@ -24,6 +28,61 @@ MESSAGE = message_pb2.Message(
     create_time=Timestamp(seconds=5),
     token_count=2,
 )
+TEXTS = st.text(max_size=20)
+TIMES = st.none() | st.builds(Timestamp, seconds=st.integers(-(1 << 35), 1 << 37), nanos=st.integers(0, 999_999_999))
+PLAIN = st.builds(
+    message_pb2.Message,
+    id=TEXTS,
+    user_id=TEXTS,
+    role=st.sampled_from(["user", "assistant", "system", ""]),
+    name=TEXTS,
+    text=TEXTS,
+    metadata=st.binary(max_size=5),
+    session_id=TEXTS,
+    sequence=st.integers(0, (1 << 63) - 1),
+    revision=st.integers(0, 9),
+    sent_time=TIMES,
+    create_time=TIMES,
+    token_count=st.integers(0, 1 << 20),
+)
+MORE = st.sampled_from(
+    [
+        message_pb2.Message(parts=b"p"),
+        message_pb2.Message(media=message_pb2.Media()),
+        message_pb2.Message(media=message_pb2.Media(uncounted=["audio"], images=[message_pb2.Image(width=9)])),
+        message_pb2.Message(tool_calls=[message_pb2.ToolCall(id="a", name="search", arguments=b"\xff")]),
+        message_pb2.Message(tool_result_ids=["a", "b"]),
+    ]
+)
+
+
+@st.composite
+def messages(draw: st.DrawFn) -> message_pb2.Message:
+    message = draw(PLAIN)
+    if draw(st.booleans()):
+        message.MergeFrom(draw(MORE))
+    return message
+
+
+def as_protobuf_reads_it(message: message_pb2.Message, encoded: bytes) -> ContextMessage:
+    is_described = message.HasField("media") or message.parts
+    calls = [ToolCall(call.id, call.name, call.arguments.decode("utf-8", "replace")) for call in message.tool_calls]
+    return ContextMessage(
+        conversation_id="c",
+        sequence=message.sequence,
+        role=message.role,
+        text=message.text,
+        encoded=encoded,
+        name=message.name,
+        tool_calls=tuple(calls),
+        tool_result_ids=tuple(message.tool_result_ids),
+        sent_time=wire.micros(message.sent_time if message.HasField("sent_time") else message.create_time),
+        session_id=message.session_id,
+        token_count=message.token_count,
+        images=wire.images(message) if is_described else (),
+        uncounted=wire.uncounted(message) if is_described else (),
+        id=message.id,
+    )
 
 
 def test_a_message_is_read_with_all_that_a_context_needs() -> None:
@@ -89,3 +148,24 @@ def test_a_page_is_read_message_by_message() -> None:
     page = conversation_service_pb2.ListMessagesResponse(messages=messages).SerializeToString()
     assert [len(message.text) for message in StoredMessageReader().page("c1", page)] == [0, 1, 200, 70_000]
     assert StoredMessageReader().page("c1", b"") == []
+
+
+@given(st.lists(messages(), max_size=5))
+def test_a_page_is_read_as_protobuf_reads_it(given_messages: list[message_pb2.Message]) -> None:
+    encoded = conversation_service_pb2.ListMessagesResponse(messages=given_messages, revision=3).SerializeToString()
+
+    read = StoredMessageReader().page("c", encoded)
+
+    assert read == [as_protobuf_reads_it(each, each.SerializeToString()) for each in given_messages]
+
+
+@given(messages())
+def test_a_message_is_read_as_protobuf_reads_it(message: message_pb2.Message) -> None:
+    encoded = message.SerializeToString()
+
+    assert StoredMessageReader().message("c", encoded) == as_protobuf_reads_it(message, encoded)
+
+
+def test_bytes_that_are_no_page_are_refused() -> None:
+    with pytest.raises(ValueError, match="not an encoded message"):
+        StoredMessageReader().page("c", b"\x0a\x09")
