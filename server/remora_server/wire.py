@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
+from functools import lru_cache
 
 from google.protobuf.duration_pb2 import Duration
 from google.protobuf.field_mask_pb2 import FieldMask
@@ -38,7 +39,7 @@ _LENGTH_DELIMITED = 2  # https://protobuf.dev/programming-guides/encoding/#struc
 def elements(field_number: int, encoded: Iterable[bytes]) -> bytes:
     """Encoded messages as elements of a repeated field, to be joined with the other fields of the message."""
     tag = _varint(field_number << 3 | _LENGTH_DELIMITED)
-    return b"".join(part for message in encoded for part in (tag, _varint(len(message)), message))
+    return b"".join([part for message in encoded for part in (tag, _varint(len(message)), message)])
 
 
 def with_element(field_number: int, encoded: bytes, rest: bytes) -> bytes:
@@ -65,6 +66,12 @@ def listed(encoded: bytes) -> list[bytes]:
     return list(split_elements(LIST_FIELD, encoded))
 
 
+def number(field_number: int, value: int) -> bytes:
+    """A field of a number from 0 on, to be joined with the others of the message; nothing for 0."""
+    return _varint(field_number << 3) + _varint(value) if value else b""
+
+
+@lru_cache(maxsize=4_096)
 def _varint(value: int) -> bytes:
     """A number in base 128, the least significant group first."""
     groups = bytearray()

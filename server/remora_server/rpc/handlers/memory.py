@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from typing import Protocol, TypeAlias
 
 from google.protobuf.message import Message as ProtobufMessage
@@ -157,7 +157,7 @@ class MemoryHandlers(Struct, frozen=True):
             unrelated=context.unrelated,
             receipt_id=self._receipt_id(request),
         )
-        rests = [_item_rest(item) for item in context.items]
+        rests = _item_rests(context.items)
         items = [_joined(pb.Item, item, own) for item, own in zip(context.items, rests, strict=True)]
         encoded = rest.SerializeToString()
         if rest.receipt_id:
@@ -292,13 +292,25 @@ def _component(component: Component) -> pb.Component:
     return pb.Component(name=component.name, value=component.value, weight=component.weight)
 
 
+def _item_rests(items: Sequence[Item]) -> list[bytes]:
+    """The fields of each item besides its message. What many have in common is encoded once."""
+    common: dict[Hashable, bytes] = {}
+    rests = []
+    for item in items:
+        key = item.section, item.reason, item.score, item.conversation_id, item.uncounted, item.partial
+        encoded = common.get(key)
+        if encoded is None:
+            encoded = common[key] = _item_rest(item)
+        rests.append(encoded + wire.number(pb.Item.TOKENS_FIELD_NUMBER, item.tokens))
+    return rests
+
+
 def _item_rest(item: Item) -> bytes:
-    """The fields of an item besides its message."""
+    """The fields of an item besides its message and its tokens."""
     rest = pb.Item(
         conversation_id=item.conversation_id,
         section=SECTIONS[item.section],
         score=item.score,
-        tokens=item.tokens,
         reason=item.reason,
         uncounted=item.uncounted,
         partial=item.partial,
