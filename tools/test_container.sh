@@ -55,6 +55,7 @@ echo "The image has $(buildah images --format '{{.Size}}' remora:test)."
 
 container=$(buildah from --pull-never remora:test)
 root=$(buildah mount "$container")
+echo "The model's files have $(du -sm "$root/opt/model" | cut -f1) MB of it: the target without-model has none of them."
 trap 'buildah rm "$container" >/dev/null; rm -rf "${WRITABLE:-}"' EXIT
 field() { buildah inspect --type image --format "$1" remora:test; }
 field '{{range .OCIv1.Config.Env}}{{println .}}{{end}}' | sed '/^$/d' >"$work/environment"
