@@ -19,7 +19,7 @@ date.
 """
 
 
-class Candidate(Struct, frozen=True, eq=False):
+class Candidate(Struct, frozen=True, eq=False, gc=False):
     """Units that go into a section together, their measure (their shares aside), and their bytes in the reply."""
 
     section: Section

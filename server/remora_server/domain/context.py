@@ -110,7 +110,7 @@ class ContextRequest(Struct, frozen=True):
     shares: tuple[SectionShare, ...] = ()
 
 
-class Item(Struct, frozen=True):
+class Item(Struct, frozen=True, gc=False):
     """One message of a context, or one fact: `encoded` is the message in wire form, `tokens` what it costs as rendered.
 
     `uncounted` is what it holds that is not counted. `partial` says that its text is truncated. `fact_id` is that of a

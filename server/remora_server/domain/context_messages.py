@@ -21,11 +21,13 @@ Place: TypeAlias = tuple[str, int]
 """A message's conversation id and sequence."""
 
 
-class ContextMessage(Struct, frozen=True):
+class ContextMessage(Struct, frozen=True, gc=False):
     """The parts of a message that decide its place in a context. `encoded` is the message in wire form, opaque to the
     domain.
 
-    `sent_time` is the server's create time if the caller gave none. The rest is as in `domain.costs.ChatMessage`.
+    `sent_time` is the server's create time if the caller gave none. The rest is as in `domain.costs.ChatMessage`. What
+    contexts make for each message is without `gc`: it is never part of a cycle, and looking for cycles among it takes a
+    twentieth of an assembly.
     """
 
     conversation_id: str

@@ -142,7 +142,7 @@ class SearchQuery(Struct, frozen=True):
     around: int = 0
 
 
-class Component(Struct, frozen=True):
+class Component(Struct, frozen=True, gc=False):
     """One summand of a score: value times weight."""
 
     name: str
@@ -150,7 +150,7 @@ class Component(Struct, frozen=True):
     weight: float
 
 
-class Hit(Struct, frozen=True):
+class Hit(Struct, frozen=True, gc=False):
     """One message found; `encoded` is the message in wire form.
 
     `before` and `after` are its user's messages around it in the conversation, by sequence: see SearchQuery.

@@ -9,7 +9,7 @@ from msgspec import Struct
 from remora_server.domain.context_messages import SYSTEM_ROLES, ContextMessage, Place, Unit, whole_units
 
 
-class Turn(Struct, frozen=True):
+class Turn(Struct, frozen=True, gc=False):
     """Units that follow one another."""
 
     units: tuple[Unit, ...]
