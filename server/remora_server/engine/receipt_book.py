@@ -34,7 +34,8 @@ class ReceiptBook:
         """Receipts last `days` days. If that is 0, none are taken."""
         self._store = store
         self._lifetime = days * DAY
-        self._waiting: deque[ReceiptDraft] = deque()
+        self._waiting: deque[tuple[ReceiptDraft, int]] = deque()
+        """With their sizes."""
         self._bytes = 0
         self._taken = self._done = self._settling = 0
         self._refused = self._stopping = False
@@ -67,9 +68,10 @@ class ReceiptBook:
 
     def leave(self, draft: ReceiptDraft) -> None:
         """Have a receipt written. This is brief."""
+        size = draft.size
         with self._changed:
-            self._waiting.append(draft)
-            self._bytes += draft.size
+            self._waiting.append((draft, size))
+            self._bytes += size
             self._taken += 1
             if len(self._waiting) == 1:
                 self._changed.notify_all()
@@ -106,10 +108,10 @@ class ReceiptBook:
     def _batch(self) -> list[ReceiptDraft]:
         """Those of the first one's tenant, up to the first of another."""
         batch: list[ReceiptDraft] = []
-        size = 0
-        for draft in islice(self._waiting, BATCH):
-            size += draft.size
-            if batch and (draft.tenant_id != batch[0].tenant_id or size > BATCH_BYTES):
+        total = 0
+        for draft, size in islice(self._waiting, BATCH):
+            total += size
+            if batch and (draft.tenant_id != batch[0].tenant_id or total > BATCH_BYTES):
                 break
             batch.append(draft)
         return batch
@@ -145,6 +147,6 @@ class ReceiptBook:
         """Take the first ones out of the queue."""
         with self._changed:
             for _ in range(count):
-                self._bytes -= self._waiting.popleft().size
+                self._bytes -= self._waiting.popleft()[1]
             self._done += count
             self._changed.notify_all()
