@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Reversible, Sequence
 from contextlib import AbstractContextManager
 from enum import Enum
 from typing import Protocol, TypeAlias
@@ -162,8 +162,8 @@ class Hit(Struct, frozen=True, gc=False):
     score: float
     components: tuple[Component, ...]
     encoded: bytes
-    before: Sequence[bytes] = ()
-    after: Sequence[bytes] = ()
+    before: Reversible[bytes] = ()
+    after: Reversible[bytes] = ()
 
 
 class WordsOnly(Enum):
