@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import socket
 import subprocess
 import sys
@@ -11,6 +12,7 @@ import tomllib
 from collections.abc import Iterator
 from functools import partial
 from http import HTTPStatus
+from pathlib import Path
 from subprocess import PIPE
 from typing import Any
 from urllib.error import HTTPError
@@ -229,8 +231,9 @@ def test_the_schema_knows_every_value_of_the_chart() -> None:
 
     assert values.keys() == schema["properties"].keys() - {"global"}
     for name, value in values.items():
-        known = schema["properties"][name].get("properties")
-        assert known is None or value.keys() == known.keys()
+        of_value = schema["properties"][name]
+        if of_value.get("additionalProperties") is False:
+            assert value.keys() == of_value["properties"].keys()
 
 
 def test_the_charts_settings_are_settings() -> None:
@@ -239,6 +242,50 @@ def test_the_charts_settings_are_settings() -> None:
     reserved = schema["properties"]["settings"]["propertyNames"]["not"]["enum"]
 
     assert {*values["settings"], *reserved} <= {key.name for key in KEYS}
+
+
+def rendered(settings: str, directory: Path) -> subprocess.CompletedProcess[str]:
+    """The example's manifests, as helm makes them with these settings of the sidecar."""
+    charts = directory / "charts"
+    shutil.copytree(CHART.parent, charts, dirs_exist_ok=True)
+    values = directory / "values.yaml"
+    values.write_text(f"remora: {{settings: {settings}}}", "utf-8")
+    subprocess.run(
+        ["helm", "dependency", "update", "--skip-refresh", str(charts / "agent")], check=True, capture_output=True
+    )
+    command = ["helm", "template", "memory", str(charts / "agent"), "--kube-version", "1.33.0", "--values", str(values)]
+    return subprocess.run(command, check=False, capture_output=True, text=True)
+
+
+@pytest.mark.skipif(shutil.which("helm") is None, reason="helm is not installed")
+@pytest.mark.parametrize(
+    ("settings", "name", "value"),
+    [
+        ("{segment_bytes: 67108864}", "segment_bytes", "67108864"),
+        ("{recall_bytes: 64MiB}", "recall_bytes", "64MiB"),
+        ("{chat_timeout: 0.5}", "chat_timeout", "0.5"),
+        ("{late: off}", "late", "off"),
+        ('{late: "on"}', "late", "on"),
+        ('{socket_mode: "0660"}', "socket_mode", "0660"),
+        ("{insecure: true}", "insecure", True),
+        ("{insecure: false}", "insecure", None),
+    ],
+)
+def test_a_setting_of_the_chart_is_the_servers(tmp_path: Path, settings: str, name: str, value: object) -> None:
+    made = yaml.safe_load_all(rendered(settings, tmp_path).stdout)
+    [pod] = [each["spec"]["template"]["spec"] for each in made if each and each["kind"] == "Deployment"]
+
+    assert served(pod).get(name) == value
+    load(served(pod), {})
+
+
+@pytest.mark.skipif(shutil.which("helm") is None, reason="helm is not installed")
+@pytest.mark.parametrize("settings", ["{socket_mode: 0660}", "{threads: true}", "{insecure: 1}"])
+def test_a_setting_of_another_type_is_refused_by_the_chart(tmp_path: Path, settings: str) -> None:
+    refused = rendered(settings, tmp_path)
+
+    assert refused.returncode != 0
+    assert settings.strip("{").split(":")[0] in refused.stderr
 
 
 def test_charts_and_image_have_one_version() -> None:

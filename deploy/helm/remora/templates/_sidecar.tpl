@@ -22,11 +22,10 @@ args:
   - --health-listen=0.0.0.0:{{ $values.healthPort }}
   - --data=/var/lib/remora
   {{- range $name, $value := $values.settings }}
-  {{- $flag := printf "--%s" (replace "_" "-" $name) }}
-  {{- if not (kindIs "bool" $value) }}
-  - {{ printf "%s=%s" $flag (toString $value) | quote }}
+  {{- if ne $name "insecure" }}
+  - {{ printf "--%s=%s" (replace "_" "-" $name) (include "remora.setting" $value) | quote }}
   {{- else if $value }}
-  - {{ $flag }}
+  - --insecure
   {{- end }}
   {{- end }}
 ports:
@@ -66,6 +65,17 @@ volumeMounts:
   - {name: remora-tls, mountPath: /run/secrets/remora-tls, readOnly: true}
   {{- end }}
   {{- end }}
+{{- end -}}
+
+{{/* A setting as the command line takes it: YAML makes a boolean of on and off, and helm 6.7e+07 of a large number. */}}
+{{- define "remora.setting" -}}
+{{- if kindIs "bool" . -}}
+{{ ternary "on" "off" . }}
+{{- else if and (kindIs "float64" .) (eq . (floor .)) -}}
+{{ int64 . }}
+{{- else -}}
+{{ . }}
+{{- end -}}
 {{- end -}}
 
 {{- define "remora.image" -}}
