@@ -100,10 +100,14 @@ def _pem(certificate: x509.Certificate) -> bytes:
 
 
 def main() -> None:
-    """Make an authority, a server's certificate and a client's, and another authority."""
+    """Make an authority, a server's certificate, a client's and one that has expired, and another authority."""
     folder = Path(sys.argv[1])
     authority = Authority(folder)
-    for name, issued in (("server", authority.server()), ("client", authority.client("agent.example"))):
+    for name, issued in (
+        ("server", authority.server()),
+        ("client", authority.client("agent.example")),
+        ("expired", authority.client("agent.example", ends_in=-DAY)),
+    ):
         issued.cert.rename(folder / f"{name}.pem")
         issued.key.rename(folder / f"{name}-key.pem")
     Authority(folder, "stranger")

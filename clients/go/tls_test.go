@@ -22,6 +22,8 @@ func TestAClientSpeaksTLSAndShowsItsCertificate(t *testing.T) {
 	pem := func(name string) string { return filepath.Join(folder, name+".pem") }
 	pair, err := tls.LoadX509KeyPair(pem("client"), pem("client-key"))
 	must(t, err)
+	expired, err := tls.LoadX509KeyPair(pem("expired"), pem("expired-key"))
+	must(t, err)
 	known := &tls.Config{RootCAs: authorities(t, pem("authority")), Certificates: []tls.Certificate{pair}}
 	endpoint := startServerWith(t, overTCP(t), []string{"--tls-cert", pem("server"), "--tls-key", pem("server-key"),
 		"--tls-client-ca", pem("authority")}, remora.WithTLS(known))
@@ -30,6 +32,7 @@ func TestAClientSpeaksTLSAndShowsItsCertificate(t *testing.T) {
 
 	for what, config := range map[string]*tls.Config{
 		"no certificate":    {RootCAs: authorities(t, pem("authority"))},
+		"expired":           {RootCAs: authorities(t, pem("authority")), Certificates: []tls.Certificate{expired}},
 		"another authority": {RootCAs: authorities(t, pem("stranger")), Certificates: []tls.Certificate{pair}},
 		"another host":      {RootCAs: authorities(t, pem("authority")), Certificates: []tls.Certificate{pair}, ServerName: "other"},
 	} {

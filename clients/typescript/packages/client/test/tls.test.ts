@@ -69,6 +69,7 @@ describe("TLS", () => {
 
   const wrong: Record<string, () => TlsOptions> = {
     "shows no certificate": () => ({ ca: known.ca }),
+    "shows an expired certificate": () => ({ ...known, cert: read("expired"), key: read("expired-key") }),
     "trusts another authority": () => ({ ...known, ca: read("stranger") }),
     "wants another host": () => ({ ...known, serverName: "other.example" }),
   };

@@ -26,11 +26,12 @@ class TlsTest {
         makeCertificates();
         List<String> arguments = List.of(
                 "--tls-cert", pem("server"), "--tls-key", pem("server-key"), "--tls-client-ca", pem("authority"));
-        try (RealServer server = RealServer.start(RealServer.overTcp(), arguments, shown("authority"))) {
-            ask(server.endpoint(), shown("authority"), RealServer.PATIENCE);
+        try (RealServer server = RealServer.start(RealServer.overTcp(), arguments, shown("authority", "client"))) {
+            ask(server.endpoint(), shown("authority", "client"), RealServer.PATIENCE);
 
             assertRefused(server.endpoint(), trusting("authority").build());
-            assertRefused(server.endpoint(), shown("stranger"));
+            assertRefused(server.endpoint(), shown("authority", "expired"));
+            assertRefused(server.endpoint(), shown("stranger", "client"));
         }
     }
 
@@ -59,8 +60,8 @@ class TlsTest {
         assertEquals(Status.Code.UNAVAILABLE, code);
     }
 
-    private ChannelCredentials shown(String authority) throws IOException {
-        return trusting(authority).keyManager(file("client"), file("client-key")).build();
+    private ChannelCredentials shown(String authority, String client) throws IOException {
+        return trusting(authority).keyManager(file(client), file(client + "-key")).build();
     }
 
     private TlsChannelCredentials.Builder trusting(String authority) throws IOException {
