@@ -145,7 +145,7 @@ def test_a_panic_of_the_engine_ends_one_call_at_most(tmp_path: Path, point: str)
         failed = [end for end in outcomes if end != "OK"]
         # A caller may send its next call before it knows that its connection is gone.
         assert len(failed) <= 1 or set(failed) == {"CONNECTION_FAILED"}, outcomes
-        eventually(lambda: outcome(store.listed) == "OK")
+        eventually(lambda: outcome(store.conversations) == "OK")
         require_told(store)
         require_works(store)
 
@@ -397,7 +397,7 @@ def test_connections_that_stall_are_evicted_after_a_panic_of_the_task_that_does_
         require_told(store)
 
         assert eventually(lambda: is_evicted_where_it_stalls(store))
-        eventually(lambda: outcome(store.listed) == "OK")
+        eventually(lambda: outcome(store.conversations) == "OK")
         require_works(store)
 
 
