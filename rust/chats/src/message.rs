@@ -2,13 +2,13 @@
 
 use super::wire::{Fields, Malformed};
 
-const ROLE: u32 = 3;
-const NAME: u32 = 4;
-const TEXT: u32 = 5;
-const PARTS: u32 = 6;
-const TOOL_CALLS: u32 = 9;
-const TOOL_RESULT_IDS: u32 = 10;
-const MEDIA: u32 = 20;
+pub(super) const ROLE: u32 = 3;
+pub(super) const NAME: u32 = 4;
+pub(super) const TEXT: u32 = 5;
+pub(super) const PARTS: u32 = 6;
+pub(super) const TOOL_CALLS: u32 = 9;
+pub(super) const TOOL_RESULT_IDS: u32 = 10;
+pub(super) const MEDIA: u32 = 20;
 
 const CALL_ID: u32 = 1;
 const CALL_NAME: u32 = 2;

@@ -1,20 +1,14 @@
 //! Messages that hold nothing but text: most of a conversation.
 
+use super::message::{MEDIA, NAME, PARTS, ROLE, TEXT, TOOL_CALLS, TOOL_RESULT_IDS};
 use super::wire::{Value, next_field};
 
 const ID: u32 = 1;
-const ROLE: u32 = 3;
-const NAME: u32 = 4;
-const TEXT: u32 = 5;
-const PARTS: u32 = 6;
-const TOOL_CALLS: u32 = 9;
-const TOOL_RESULT_IDS: u32 = 10;
 const SENT_TIME: u32 = 11;
 const SESSION_ID: u32 = 12;
 const SEQUENCE: u32 = 15;
 const CREATE_TIME: u32 = 17;
 const TOKEN_COUNT: u32 = 19;
-const MEDIA: u32 = 20;
 
 const SECONDS: u32 = 1;
 const NANOS: u32 = 2;
