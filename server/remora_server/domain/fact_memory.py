@@ -274,7 +274,7 @@ def _own(said: Sequence[Said]) -> list[Said]:
 
 def _drafts(said: Said) -> list[FactDraft]:
     """What patterns find in a text, up to so much as one call gives."""
-    # Compiling the patterns is a fifth of a start; the first extraction does it.
+    # Compiling the patterns takes long: the first extraction does it, not every start.
     from remora_server.domain.fact_patterns import facts_in  # noqa: PLC0415
 
     return [
