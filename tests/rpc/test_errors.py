@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterator
 
 import grpc
 import pytest
@@ -151,6 +152,13 @@ FAILURES: list[tuple[errors.RemoraError, grpc.StatusCode, str, dict[str, str]]] 
     (errors.StreamUnsupported(), grpc.StatusCode.UNIMPLEMENTED, "STREAM_UNSUPPORTED", {}),
 ]
 TO_BE_REPEATED = (grpc.StatusCode.RESOURCE_EXHAUSTED, grpc.StatusCode.UNAVAILABLE)
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[RunningServer]:
+    """One for all: each failure is another call's."""
+    with RunningServer() as running:
+        yield running
 
 
 def failure(server: RunningServer, error: Exception) -> grpc.RpcError:

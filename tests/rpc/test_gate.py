@@ -23,6 +23,7 @@ from remora_server.rpc.server import SERVICES
 from remora_server.rpc.transport.transports import ServerOptions
 
 Streams: TypeAlias = "grpc.StreamStreamMultiCallable[bytes, bytes]"
+Asked: TypeAlias = "dict[str, tuple[object, ...]]"
 
 GET = pb.GetConversationRequest(conversation_id="c")
 METHODS = [f"/{service.full_name}/{method.name}" for service in SERVICES for method in service.methods]
@@ -38,16 +39,25 @@ WRONG = [
 ]
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def guarded() -> Iterator[RunningServer]:
     tokens = Tokens.parse(["alpha a", "beta b"])
     with RunningServer(identity=Identity(tokens), store=FakeStore(conversations=[conversation()])) as running:
         yield running
 
 
+@pytest.fixture
+def asked(guarded: RunningServer) -> Asked:
+    """What the store is asked in this test."""
+    guarded.store.asked.clear()
+    return guarded.store.asked
+
+
 @pytest.mark.parametrize("path", [*PATHS, "/remora.v1.ConversationService/Unknown", "/unknown/Method"])
 @pytest.mark.parametrize("metadata", WRONG, ids=str)
-def test_nothing_answers_without_a_known_token(guarded: RunningServer, path: str, metadata: dict[str, str]) -> None:
+def test_nothing_answers_without_a_known_token(
+    guarded: RunningServer, asked: Asked, path: str, metadata: dict[str, str]
+) -> None:
     with pytest.raises(grpc.RpcError) as raised:
         guarded.raw(path, b"", metadata=list(metadata.items()))
 
@@ -55,28 +65,32 @@ def test_nothing_answers_without_a_known_token(guarded: RunningServer, path: str
     info = detail(raised.value, ErrorInfo)
     assert info is not None
     assert info.reason == "UNAUTHENTICATED"
-    assert guarded.store.asked == {}
+    assert asked == {}
 
 
 @pytest.mark.parametrize("path", PATHS)
-def test_nothing_answers_to_a_token_beside_another_tenants_name(guarded: RunningServer, path: str) -> None:
+def test_nothing_answers_to_a_token_beside_another_tenants_name(
+    guarded: RunningServer, asked: Asked, path: str
+) -> None:
     with pytest.raises(grpc.RpcError) as raised:
         guarded.raw(path, b"", metadata=[("authorization", "Bearer alpha"), ("remora-tenant", "b")])
 
     info = detail(raised.value, ErrorInfo)
     assert info is not None
     assert info.reason == "TENANT_MISMATCH"
-    assert guarded.store.asked == {}
+    assert asked == {}
 
 
 @pytest.mark.parametrize(("token", "tenant"), [("alpha", "a"), ("beta", "b")])
 @pytest.mark.parametrize("scheme", ["Bearer", "bearer"])
 @pytest.mark.parametrize("named", [True, False])
-def test_a_token_names_its_tenant(guarded: RunningServer, scheme: str, token: str, tenant: str, *, named: bool) -> None:
+def test_a_token_names_its_tenant(
+    guarded: RunningServer, asked: Asked, scheme: str, token: str, tenant: str, *, named: bool
+) -> None:
     beside = [("remora-tenant", tenant)] if named else []
     guarded.call("GetConversation", GET, metadata=[("authorization", f"{scheme} {token}"), *beside])
 
-    read = guarded.store.asked["get_conversation"][0]
+    read = asked["get_conversation"][0]
     assert isinstance(read, Read)
     assert read.tenant_id == tenant
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import grpc
 import pytest
 from google.rpc.error_details_pb2 import ErrorInfo
@@ -51,12 +53,20 @@ def test_names_are_split_at_capitals() -> None:
     assert snake_case("CreateConversation") == "create_conversation"
 
 
+@pytest.fixture(scope="module")
+def of_the_operator() -> Iterator[RunningServer]:
+    """A server whose operator has the token `operator`."""
+    with RunningServer(identity=Identity(operator=OperatorToken.of("operator"))) as running:
+        yield running
+
+
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("request_bytes", [b"\xff", b"\x0a\x05abc"], ids=["tag", "cut"])
-def test_a_malformed_request_is_an_invalid_argument(method: str, request_bytes: bytes) -> None:
-    operator = Identity(operator=OperatorToken.of("operator"))
-    with RunningServer(identity=operator) as server, pytest.raises(grpc.RpcError) as raised:
-        server.call(method, request_bytes, metadata=[("authorization", "Bearer operator")])
+def test_a_malformed_request_is_an_invalid_argument(
+    of_the_operator: RunningServer, method: str, request_bytes: bytes
+) -> None:
+    with pytest.raises(grpc.RpcError) as raised:
+        of_the_operator.call(method, request_bytes, metadata=[("authorization", "Bearer operator")])
 
     assert raised.value.code() == grpc.StatusCode.INVALID_ARGUMENT
     info = detail(raised.value, ErrorInfo)
