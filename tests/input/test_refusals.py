@@ -57,16 +57,36 @@ def tenant_of(channel: grpc.Channel) -> WireCaller:
 
 
 @pytest.fixture(scope="module")
-def caller(channel: grpc.Channel, data: Path) -> WireCaller:
+def neighbour(channel: grpc.Channel) -> WireCaller:
+    return tenant_of(channel)
+
+
+@pytest.fixture(scope="module")
+def caller(channel: grpc.Channel, data: Path, neighbour: WireCaller) -> Iterator[WireCaller]:
+    """A tenant whose store shows in the end, in every way in which a call can, what it showed in the beginning."""
     token = (data / "operator.token").read_text()
-    return replace(tenant_of(channel), operator=(("authorization", f"Bearer {token}"),))
+    caller = replace(tenant_of(channel), operator=(("authorization", f"Bearer {token}"),))
+    before = digest(caller)
+    yield caller
+    assert digest(caller) == before
 
 
-def held(caller: WireCaller) -> tuple[str, int]:
-    """What is in the store, in every way in which a call can show it, and how many records were written."""
-    records = journal_records(caller)
-    assert records > 0
-    return digest(caller), records
+@pytest.fixture(scope="module")
+def elsewhere(caller: WireCaller) -> Iterator[WireCaller]:
+    """The same tenant in another store."""
+    with testing.serve("--model", "none") as endpoint, grpc.insecure_channel(endpoint) as channel:
+        tenant = WireCaller(channel, caller.headers)
+        write_something_of_everything(tenant)
+        yield tenant
+
+
+@pytest.fixture
+def unwritten(caller: WireCaller) -> Iterator[None]:
+    """The server writes nothing in the meantime."""
+    before = journal_records(caller)
+    assert before > 0
+    yield
+    assert journal_records(caller) == before
 
 
 def is_refusal(answer: Answer, path: str, reason: str = "INVALID_FIELD") -> bool:
@@ -84,9 +104,9 @@ def test_the_table_is_for_the_model_that_is_served(caller: WireCaller) -> None:
     assert (status.model.name, status.model.dimension) == (MODEL.name, MODEL.dimension)
 
 
+@pytest.mark.usefixtures("unwritten")
 @pytest.mark.parametrize("request_name", sorted(REQUESTS))
 def test_what_a_field_may_not_be_is_refused_and_changes_nothing(caller: WireCaller, request_name: str) -> None:
-    before = held(caller)
     wrong = []
     for case in cases(request_name):
         if case.path is not None:
@@ -95,12 +115,11 @@ def test_what_a_field_may_not_be_is_refused_and_changes_nothing(caller: WireCall
                 wrong.append((case.what, answer))
 
     assert wrong == []
-    assert held(caller) == before
 
 
+@pytest.mark.usefixtures("unwritten")
 @pytest.mark.parametrize("request_name", sorted(REQUESTS))
 def test_bytes_that_are_no_text_are_refused_and_change_nothing(caller: WireCaller, request_name: str) -> None:
-    before = held(caller)
     wrong = []
     for what, encoded in with_no_text(request_name):
         answer = caller.call(METHOD_OF[request_name], encoded)
@@ -108,12 +127,11 @@ def test_bytes_that_are_no_text_are_refused_and_change_nothing(caller: WireCalle
             wrong.append((what, answer))
 
     assert wrong == []
-    assert held(caller) == before
 
 
+@pytest.mark.usefixtures("unwritten")
 @pytest.mark.parametrize("request_name", sorted(REQUESTS))
 def test_bytes_that_are_no_message_are_refused_and_change_nothing(caller: WireCaller, request_name: str) -> None:
-    before = held(caller)
     start = least(request_name).SerializeToString()
     wrong = []
     for what, encoded in NO_MESSAGE.items():
@@ -123,7 +141,6 @@ def test_bytes_that_are_no_message_are_refused_and_change_nothing(caller: WireCa
                 wrong.append((what, answer))
 
     assert wrong == []
-    assert held(caller) == before
 
 
 @pytest.mark.parametrize("request_name", READS)
@@ -185,9 +202,9 @@ def test_an_operators_call_tells_others_nothing_of_their_request(channel: grpc.C
     }
 
 
+@pytest.mark.usefixtures("unwritten")
 @pytest.mark.parametrize("request_name", PAGED)
 def test_a_page_token_that_was_edited_is_refused_and_changes_nothing(caller: WireCaller, request_name: str) -> None:
-    before = held(caller)
     request, token = page_of(caller, request_name)
     wrong = []
     for what, edited in forged(token):
@@ -197,22 +214,20 @@ def test_a_page_token_that_was_edited_is_refused_and_changes_nothing(caller: Wir
             wrong.append((what, answer))
 
     assert wrong == []
-    assert held(caller) == before
 
 
 @pytest.mark.parametrize("request_name", PAGED)
 def test_a_page_token_of_another_tenant_store_list_or_filter_is_refused(
-    channel: grpc.Channel, caller: WireCaller, request_name: str
+    caller: WireCaller, neighbour: WireCaller, elsewhere: WireCaller, request_name: str
 ) -> None:
     request, own = page_of(caller, request_name)
-    foreign = {"another tenant": page_of(tenant_of(channel), request_name)[1]}
+    foreign = {
+        "another tenant": page_of(neighbour, request_name)[1],
+        "another store": page_of(elsewhere, request_name)[1],
+    }
     for other in set(PAGED) - {request_name}:
         foreign[other] = page_of(caller, other)[1]
     foreign["another filter"] = page_of(caller, request_name, min_revision=1)[1]
-    with testing.serve("--model", "none") as endpoint, grpc.insecure_channel(endpoint) as elsewhere:
-        store = WireCaller(elsewhere, caller.headers)
-        write_something_of_everything(store)
-        foreign["another store"] = page_of(store, request_name)[1]
 
     for what, token in foreign.items():
         request.page_token = token
