@@ -39,7 +39,7 @@ from remora_server.domain.messages import MessageDraft, MessageEmbedding
 from remora_server.domain.search import QueryVector
 from remora_server.domain.short_term import ShortTermPolicy
 from remora_server.domain.steps import StepDraft
-from remora_server.domain.times import Between
+from remora_server.domain.times import ANY_TIME, Between
 from remora_server.domain.tokens import TokenCounter, TokenEncoding, encoding_named
 from remora_server.domain.workflows import PartDraft, PartName
 
@@ -238,7 +238,8 @@ def step(given: Step) -> StepDraft:
 
 def between(message: AnyMessage, name: str) -> Between:
     """The times between the bounds that begin with a name: `sent_after` and `sent_before`."""
-    return Between(wire.optional_micros(message, f"{name}_after"), wire.optional_micros(message, f"{name}_before"))
+    after, before = wire.optional_micros(message, f"{name}_after"), wire.optional_micros(message, f"{name}_before")
+    return ANY_TIME if after is None and before is None else Between(after, before)
 
 
 def attribute_filter(given: Filter) -> filters.Filter:

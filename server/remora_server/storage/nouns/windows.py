@@ -27,6 +27,7 @@ from remora_server.storage.v1.record_pb2 import ConversationWindow
 
 _ONLY = b""
 """The key of the one record of a partition."""
+_WINDOW = CONVERSATION_WINDOWS.encode_partition()
 
 
 class WindowEvents:
@@ -83,8 +84,11 @@ class Windows:
         return _window(found), revision
 
     def published(self, read: Read, uid: int) -> Window:
-        """The window of a conversation that readers see."""
-        return _window(self._records.get(read, _place(uid), _ONLY)[0])
+        """The window of a conversation that readers see. Most have none stored, which memory answers."""
+        place = _place(uid)
+        if self._records.shown(read, place, _ONLY) is None:
+            return WHOLE
+        return _window(self._records.get(read, place, _ONLY)[0])
 
     def current(self, read: Read, conversation_id: str, user_id: str) -> tuple[Window, Summary | None, int]:
         self._commits.begin(read)
@@ -177,7 +181,7 @@ class Windows:
 
 
 def _place(uid: int) -> Partition:
-    return Partition(CONVERSATION_WINDOWS, uid, CONVERSATION_WINDOWS.encode_partition())
+    return Partition(CONVERSATION_WINDOWS, uid, _WINDOW)
 
 
 def _window(found: Record | None) -> Window:
