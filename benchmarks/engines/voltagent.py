@@ -103,7 +103,9 @@ class Adapters:
         print(json.dumps(question), file=questions, flush=True)
         answer = answers.readline()
         if not answer:
-            raise RuntimeError(f"{self.name}, {question['load']}:\n{self._log.read_text()}")
+            code = self._started.wait(STOP_SECONDS)
+            ended = f"ended with code {code}" if code >= 0 else f"was ended by signal {-code}"
+            raise RuntimeError(f"{self.name}, {question['load']}: its process {ended}:\n{self._log.read_text()}")
         found: dict[str, Any] = json.loads(answer)
         return found
 
