@@ -75,6 +75,7 @@ from remora_server.rpc.handlers.vectors import VectorHandlers
 from remora_server.rpc.handlers.windows import WindowHandlers
 from remora_server.rpc.handlers.workflows import WorkflowHandlers
 from remora_server.rpc.handlers.working_memory import WorkingMemoryHandlers
+from remora_server.rpc.health import Condition
 from remora_server.rpc.identity import Identity, OperatorToken
 from remora_server.rpc.private_files import CredentialFileError
 from remora_server.rpc.probes import Probes
@@ -188,7 +189,7 @@ def _start(settings: Settings, closing: ExitStack) -> None:
     server.start(
         handlers,
         embedders.dimension_of,
-        lambda: not (store.health.failure() or server.failure()),
+        partial(_condition, store, server),
         store.publication,
     )
     if settings.models.default == BUILTIN and models.builtin is None:
@@ -276,6 +277,10 @@ class Failing(Protocol):
 
     @property
     def failure(self) -> str: ...
+
+
+def _condition(store: Store, server: Server) -> Condition:
+    return Condition(store.health.failure() or server.failure(), store.health.write_failure())
 
 
 def _failures(store: Store, serving: Sequence[Server | Probes], behind: Sequence[Failing]) -> tuple[str, ...]:

@@ -112,7 +112,7 @@ def test_probes_ask_on_the_port_that_serves_them(pod: Object) -> None:
     ports = {port["name"]: port["containerPort"] for port in sidecar(pod)["ports"]}
     asked = probes(pod)
 
-    assert asked["startupProbe"] == asked["readinessProbe"]
+    assert [asked[name]["path"] for name in asked] == ["/startupz", "/readyz", "/livez"]
     assert {probe["port"] for probe in asked.values()} == {"remora-health"}
     assert load(served(pod), {}).settings.health_listen == f"0.0.0.0:{ports['remora-health']}"
 
@@ -131,7 +131,7 @@ def test_a_server_answers_what_probes_and_prometheus_ask_for() -> None:
             path: eventually(partial(status, f"http://{address}{path}"), until=OK.__eq__) for path in paths | scraped
         }
 
-    assert answers == {"/readyz": OK, "/livez": OK, "/metrics": OK}
+    assert answers == dict.fromkeys(("/startupz", "/readyz", "/livez", "/metrics"), OK)
 
 
 def test_prometheus_is_told_where_the_metrics_are() -> None:

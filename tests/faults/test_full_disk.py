@@ -6,12 +6,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from http import HTTPStatus
 from pathlib import Path
 
 import pytest
-from grpc_health.v1 import health_pb2
+from grpc_health.v1.health_pb2 import HealthCheckResponse
 from tests.faults.served_store import ServedStore, refused
 from tests.faults.small_disk import SmallDisk
+from tests.faults.watched import WATCHED, Watched
 from tests.patience import PATIENCE, eventually
 
 from remora.errors import RemoraError
@@ -21,15 +23,23 @@ pytestmark = pytest.mark.slow
 
 MEBIBYTE = 1 << 20
 SEGMENT = MEBIBYTE
+CONVERSATIONS = "remora.v1.ConversationService"
+SERVING, NOT_SERVING = HealthCheckResponse.SERVING, HealthCheckResponse.NOT_SERVING
 
 
 class Store(ServedStore):
     """A server on a small disk, and what it acknowledged."""
 
     def __init__(self, directory: Path, size: int, segment: int) -> None:
-        super().__init__(directory, f"--segment-bytes={segment}")
+        super().__init__(directory)
+        self.sidecar = self.watched = Watched(directory, "--model", "none", f"--segment-bytes={segment}", *WATCHED)
         self.disk = SmallDisk(directory / "data", size)
         self.sidecar.prefix = self.disk.prefix
+
+    def why_not_ready(self) -> str:
+        """What the page of readiness says while it is not."""
+        status, told = self.watched.page("/readyz")
+        return "" if status == HTTPStatus.OK else told
 
     def wal_bytes(self) -> int:
         """The length of the database's write-ahead log."""
@@ -81,6 +91,28 @@ def test_appends_on_a_full_disk_are_refused_until_there_is_room(store: Store) ->
     store.sidecar.kill()
     store.sidecar.start()
     assert store.listed() == store.acknowledged
+
+
+@pytest.mark.parametrize("store", [(32 * MEBIBYTE, SEGMENT)], indirect=True)
+def test_a_server_whose_disk_is_full_is_not_ready_until_there_is_room_and_alive_and_read_meanwhile(
+    store: Store,
+) -> None:
+    store.sidecar.start()
+    store.append()
+    assert eventually(lambda: store.watched.page("/readyz")[0] == 200)
+    store.disk.fill(leave=4 * MEBIBYTE)
+
+    assert_full(store.append_until_refused(size=100_000))
+
+    assert "no segment of the journal can be prepared" in eventually(store.why_not_ready)
+    assert eventually(lambda: store.health("readiness") == NOT_SERVING)
+    assert store.watched.metric("remora_ready") == store.watched.metric("remora_writable") == 0
+    assert [store.watched.page(path)[0] for path in ("/livez", "/startupz")] == [200, 200]
+    assert {store.health(name) for name in ("liveness", "startup", "", CONVERSATIONS)} == {SERVING}
+    assert store.listed() == store.acknowledged
+
+    store.disk.clear()
+    eventually(store.why_not_ready, until=lambda reason: not reason)  # nobody has to write for that
 
 
 @pytest.mark.parametrize("store", [(64 * MEBIBYTE, 16 * MEBIBYTE)], indirect=True)
@@ -143,7 +175,8 @@ def test_a_start_that_finds_no_room_serves_what_the_journal_holds(store: Store) 
     kill_with_unapplied_records(store)
 
     store.sidecar.start()
-    assert eventually(lambda: store.health("readiness") == health_pb2.HealthCheckResponse.SERVING)
+    assert eventually(lambda: store.health("startup") == SERVING)
+    assert eventually(lambda: store.health("readiness") == NOT_SERVING)
     assert "no room" in store.status().store.failure
     assert store.listed() == store.acknowledged
     assert [store.found(text) for text in store.acknowledged] == store.acknowledged
@@ -155,6 +188,7 @@ def test_a_start_that_finds_no_room_serves_what_the_journal_holds(store: Store) 
     store.disk.clear()
     eventually(lambda: refused(store.append), until=lambda refusal: refusal is None)
     assert eventually(lambda: store.status().store.writable)
+    assert eventually(lambda: store.health("readiness") == SERVING)
     assert store.conversations() == ["held"]
     assert store.listed() == store.acknowledged
     assert store.found_by_a_start() == store.acknowledged

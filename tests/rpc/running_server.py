@@ -54,6 +54,7 @@ from remora_server.rpc.handlers.vectors import VectorHandlers
 from remora_server.rpc.handlers.windows import WindowHandlers
 from remora_server.rpc.handlers.workflows import WorkflowHandlers
 from remora_server.rpc.handlers.working_memory import WorkingMemoryHandlers
+from remora_server.rpc.health import Condition
 from remora_server.rpc.identity import Identity
 from remora_server.rpc.server import SERVICES, Server
 from remora_server.rpc.transport.listeners import UnixListener
@@ -83,7 +84,7 @@ class RunningServer:
     embedder: FakeEmbedder | None = field(default_factory=FakeEmbedder)
     identity: Identity = field(default_factory=Identity)
     options: ServerOptions = field(default_factory=ServerOptions)
-    works: bool = True
+    condition: Condition = field(default_factory=Condition)
     publication: Publication | None = None
 
     def __enter__(self) -> Self:
@@ -93,7 +94,7 @@ class RunningServer:
         self.server.start(
             self.handlers(),
             lambda name: 3 if name == FakeEmbedder.model else 0,
-            lambda: self.works,
+            lambda: self.condition,
             self.publication,
         )
         return self

@@ -10,12 +10,14 @@ from grpc_health.v1 import health_pb2
 from tests.patience import PATIENCE, eventually
 from tests.rpc.running_server import RunningServer
 
+from remora_server.rpc.health import Condition
 from remora_server.rpc.server import SERVICE_NAMES
 
 Stream: TypeAlias = "grpc.UnaryStreamMultiCallable[bytes, bytes]"
 
 SERVING = health_pb2.HealthCheckResponse.SERVING
 NOT_SERVING = health_pb2.HealthCheckResponse.NOT_SERVING
+FAILED, FULL = Condition(unanswered="it broke"), Condition(unwritten="there is no room")
 
 
 def health(server: RunningServer, service: str) -> int:
@@ -25,7 +27,7 @@ def health(server: RunningServer, service: str) -> int:
     return health_pb2.HealthCheckResponse.FromString(reply).status
 
 
-@pytest.mark.parametrize("service", ["", "liveness", "readiness", *SERVICE_NAMES])
+@pytest.mark.parametrize("service", ["", "liveness", "startup", "readiness", *SERVICE_NAMES])
 def test_a_server_that_works_is_serving(server: RunningServer, service: str) -> None:
     assert health(server, service) == SERVING
 
@@ -38,16 +40,41 @@ def test_a_service_that_is_not_known_is_not_found(server: RunningServer) -> None
 
 
 def test_a_store_that_failed_makes_the_server_not_ready_but_leaves_it_alive(server: RunningServer) -> None:
-    server.works = False
+    server.condition = FAILED
 
     eventually(lambda: health(server, "readiness") == NOT_SERVING)
-    assert health(server, "") == NOT_SERVING
-    assert health(server, "liveness") == SERVING
+    assert {health(server, name) for name in ("", *SERVICE_NAMES)} == {NOT_SERVING}
+    assert {health(server, name) for name in ("liveness", "startup")} == {SERVING}
+
+
+def test_a_server_that_refuses_writes_is_not_ready_and_its_services_answer(server: RunningServer) -> None:
+    server.condition = FULL
+
+    eventually(lambda: health(server, "readiness") == NOT_SERVING)
+    assert {health(server, name) for name in ("", "liveness", "startup", *SERVICE_NAMES)} == {SERVING}
+
+    server.condition = Condition()
+    eventually(lambda: health(server, "readiness") == SERVING)
 
 
 def test_a_server_is_not_ready_before_it_has_begun_to_work() -> None:
-    with RunningServer(works=False) as server:
+    with RunningServer(condition=FAILED) as server:
         assert health(server, "readiness") == NOT_SERVING
+
+
+def test_the_log_says_why_a_server_is_not_ready_and_when_it_is_again(
+    server: RunningServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO", logger="remora_server.rpc.health")
+    server.condition = FULL
+    eventually(lambda: caplog.records)
+    server.condition = Condition()
+    eventually(lambda: len(caplog.records) == 2)
+
+    assert [(each.message, getattr(each, "reason", "")) for each in caplog.records] == [
+        ("not ready", "there is no room"),
+        ("ready again", ""),
+    ]
 
 
 def test_watchers_are_told(server: RunningServer) -> None:
@@ -55,10 +82,27 @@ def test_watchers_are_told(server: RunningServer) -> None:
     states = watch(health_pb2.HealthCheckRequest(service="readiness").SerializeToString(), timeout=PATIENCE)
 
     first = health_pb2.HealthCheckResponse.FromString(next(states)).status
-    server.works = False
+    server.condition = FAILED
     second = health_pb2.HealthCheckResponse.FromString(next(states)).status
 
     assert (first, second) == (SERVING, NOT_SERVING)
+
+
+def test_watchers_are_not_told_of_another_reason(server: RunningServer) -> None:
+    watch: Stream = server.channel.unary_stream("/grpc.health.v1.Health/Watch")
+    states = watch(health_pb2.HealthCheckRequest(service="readiness").SerializeToString(), timeout=PATIENCE)
+    told = [health_pb2.HealthCheckResponse.FromString(next(states)).status]
+    overall = watch(health_pb2.HealthCheckRequest(service="").SerializeToString(), timeout=PATIENCE)
+    next(overall)
+
+    server.condition = FULL
+    told.append(health_pb2.HealthCheckResponse.FromString(next(states)).status)
+    server.condition = FAILED
+    next(overall)
+    server.condition = Condition()
+    told.append(health_pb2.HealthCheckResponse.FromString(next(states)).status)
+
+    assert told == [SERVING, NOT_SERVING, SERVING]
 
 
 def test_a_draining_server_is_not_ready(server: RunningServer) -> None:

@@ -94,7 +94,7 @@ def test_the_store_is_measured_in_base_units() -> None:
     assert value(found, "remora_overflow_failing", "remora_overflow_failing") == 8
 
 
-def test_a_store_that_takes_no_writes_is_not_writable_and_may_be_ready() -> None:
+def test_whether_writes_are_taken_and_whether_the_server_is_ready_are_told_by_their_sources() -> None:
     full = families(
         [], StoreStatus(**{name: getattr(STORE, name) for name in STORE.__struct_fields__} | {"failure": "full"})
     )

@@ -13,7 +13,7 @@ from grpc_health.v1 import health_pb2
 from tests.patience import PATIENCE
 
 from remora.v1 import conversation_service_pb2, conversation_service_pb2_grpc
-from remora_server.rpc.health import LIVENESS, OVERALL, READINESS
+from remora_server.rpc.health import LIVENESS, READINESS, STARTUP
 from remora_server.rpc.probes import Page, Probes
 from remora_server.rpc.transport.listeners import ListenError, TcpListener
 
@@ -54,12 +54,12 @@ def probed() -> Iterator[Probed]:
     probed.probes.stop()
 
 
-@pytest.mark.parametrize(("path", "service"), [("/livez", LIVENESS), ("/readyz", READINESS)])
+@pytest.mark.parametrize(("path", "service"), [("/livez", LIVENESS), ("/startupz", STARTUP), ("/readyz", READINESS)])
 def test_a_page_says_what_the_health_service_says(probed: Probed, path: str, service: str) -> None:
     before = probed.get(path)[0]
-    probed.probes.say(service, True)
+    probed.probes.say(service, "")
     serving = probed.get(path)[0], probed.health(service)
-    probed.probes.say(service, False)
+    probed.probes.say(service, "it broke")
 
     assert before == 503
     assert serving == (200, health_pb2.HealthCheckResponse.SERVING)
@@ -67,11 +67,13 @@ def test_a_page_says_what_the_health_service_says(probed: Probed, path: str, ser
 
 
 def test_the_process_may_be_alive_without_being_ready(probed: Probed) -> None:
-    probed.probes.say(LIVENESS, True)
-    probed.probes.say(OVERALL, False)
+    starting = probed.get("/readyz")
+    probed.probes.say(LIVENESS, "")
+    probed.probes.say(READINESS, "there is no room on the disk")
 
+    assert starting == (503, "text/plain; charset=utf-8", b"not ready: it starts\n")
     assert probed.get("/livez") == (200, "text/plain; charset=utf-8", b"alive\n")
-    assert probed.get("/readyz") == (503, "text/plain; charset=utf-8", b"not ready\n")
+    assert probed.get("/readyz") == (503, "text/plain; charset=utf-8", b"not ready: there is no room on the disk\n")
 
 
 def test_metrics_are_there_once_they_can_be_made(probed: Probed) -> None:
@@ -107,7 +109,7 @@ def test_metrics_that_cannot_be_made_are_an_error_that_says_nothing_of_the_store
     ],
 )
 def test_other_pages_and_methods_are_refused(probed: Probed, ask: Callable[[Probed], Page], status: int) -> None:
-    probed.probes.say(LIVENESS, True)
+    probed.probes.say(LIVENESS, "")
 
     assert ask(probed)[0] == status
 

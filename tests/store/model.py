@@ -1060,6 +1060,9 @@ class Health:
     def failure(self) -> str:
         return ""
 
+    def write_failure(self) -> str:
+        return ""
+
     def background_failure(self) -> str:
         return ""
 

@@ -19,7 +19,7 @@ from remora_server.domain.errors import ConversationNotFound
 from remora_server.rpc.calls import Call
 from remora_server.rpc.checks.limits import Limits
 from remora_server.rpc.checks.rules import Rule
-from remora_server.rpc.health import Health
+from remora_server.rpc.health import Condition, Health
 from remora_server.rpc.identity import Identity
 from remora_server.rpc.methods import methods_of
 from remora_server.rpc.reflection import Reflection
@@ -129,7 +129,7 @@ def streaming(transport: str) -> Iterator[StreamServer]:
         path = str(Path(directory) / "s")
         served.bind_unix(path)
         tcp = f"127.0.0.1:{served.bind_tcp('127.0.0.1', 0)}"
-        Health([SERVICE.full_name], served.say).set_ready(ready=True)
+        Health([SERVICE.full_name], lambda name, why_not: served.say(name, not why_not)).tell(Condition())
         served.start(methods_of(SERVICE, [streams], cast("Limits", NoLimits())), Reflection([]), None)
         server = StreamServer(streams, served, f"unix:{path}", tcp)
         try:

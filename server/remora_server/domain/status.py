@@ -83,6 +83,9 @@ class StoreHealth(Protocol):
     def failure(self) -> str:
         """Why the store does not work as it should; empty if it does, or if only the disk is full."""
 
+    def write_failure(self) -> str:
+        """Why writes are refused; empty if they are taken. It takes no longer than a look into memory."""
+
     def background_failure(self) -> str:
         """Why background work is not done now; empty if it is. Requests are answered all the same."""
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 
-from remora_server.rpc.health import HEALTH, LIVENESS, READINESS
+from remora_server.rpc.health import HEALTH, LIVENESS, READINESS, STARTING, STARTUP
 from remora_server.rpc.identity import Identity
 from remora_server.rpc.reflection import Reflection
 from remora_server.rpc.transport.listeners import TcpListener
@@ -26,11 +26,11 @@ logger = logging.getLogger(__name__)
 
 
 class Probes:
-    """gRPC's health service over HTTP/2, and the pages /livez, /readyz and /metrics over HTTP/1.1."""
+    """gRPC's health service over HTTP/2, and the pages /livez, /startupz, /readyz and /metrics over HTTP/1.1."""
 
     def __init__(self) -> None:
         self._transport = NativeTransport(OPTIONS, Identity(), threads_named="probes-")
-        self._serving = {LIVENESS: False, READINESS: False}
+        self._why_not = dict.fromkeys((LIVENESS, STARTUP, READINESS), STARTING)
         self._metrics: Callable[[], tuple[str, bytes]] | None = None
 
     def start(self, listener: TcpListener) -> str:
@@ -39,10 +39,10 @@ class Probes:
         self._transport.start([], Reflection((HEALTH.full_name,)), None, pages=self._page)
         return endpoint
 
-    def say(self, service: str, serving: bool) -> None:
-        """Set the health of a service."""
-        self._transport.say(service, serving)
-        self._serving[service] = serving
+    def say(self, service: str, why_not: str) -> None:
+        """Set the health of a service: why it does not serve, empty if it does."""
+        self._transport.say(service, not why_not)
+        self._why_not[service] = why_not
 
     def show(self, metrics: Callable[[], tuple[str, bytes]]) -> None:
         """Have /metrics from now on; `metrics` makes the page's content type and body."""
@@ -50,7 +50,7 @@ class Probes:
 
     def is_ready(self) -> bool:
         """Whether the server is."""
-        return self._serving[READINESS]
+        return not self._why_not[READINESS]
 
     def failure(self) -> str:
         """Why it does not answer as it should; empty where it does."""
@@ -64,6 +64,8 @@ class Probes:
         match path:
             case "/livez":
                 return self._state(LIVENESS, "alive")
+            case "/startupz":
+                return self._state(STARTUP, "started")
             case "/readyz":
                 return self._state(READINESS, "ready")
             case "/metrics":
@@ -71,9 +73,9 @@ class Probes:
         return None
 
     def _state(self, service: str, word: str) -> Page:
-        if self._serving[service]:
-            return 200, TEXT, f"{word}\n".encode()
-        return 503, TEXT, f"not {word}\n".encode()
+        if why_not := self._why_not[service]:
+            return 503, TEXT, f"not {word}: {why_not}\n".encode()
+        return 200, TEXT, f"{word}\n".encode()
 
     def _measured(self) -> Page:
         if self._metrics is None:

@@ -21,7 +21,7 @@ from remora.v1 import (
 )
 from remora_server.domain.publication import Publication
 from remora_server.rpc.checks.limits import DimensionOf, Limits
-from remora_server.rpc.health import HEALTH, Health, Say
+from remora_server.rpc.health import HEALTH, Condition, Health, Say
 from remora_server.rpc.identity import Identity
 from remora_server.rpc.methods import methods_of
 from remora_server.rpc.reflection import Reflection
@@ -73,12 +73,13 @@ class Server:
     def __init__(self, options: ServerOptions, identity: Identity, *told: Say, tls: Tls | None = None) -> None:
         """`told` are also told of its health. With `tls`, TCP ports use TLS. Raises ListenError."""
         self._transport = TRANSPORTS[options.transport](options, identity, tls)
-        self._told = (self._transport.say, *told)
+        self._told = told
         self._health = Health(SERVICE_NAMES, self._say)
 
-    def _say(self, service: str, serving: bool) -> None:
+    def _say(self, service: str, why_not: str) -> None:
+        self._transport.say(service, not why_not)
         for say in self._told:
-            say(service, serving)
+            say(service, why_not)
 
     def bind(self, listeners: Sequence[Listener]) -> list[str]:
         """Take the addresses, which answer from `start` on, and return the endpoints. Raises ListenError."""
@@ -88,10 +89,10 @@ class Server:
         self,
         handlers: Sequence[object],
         dimension_of: DimensionOf,
-        works: Callable[[], bool],
+        look: Callable[[], Condition],
         publication: Publication | None = None,
     ) -> None:
-        """Serve: the handler with the name of an RPC answers it. The server is ready while `works` returns true.
+        """Serve: the handler with the name of an RPC answers it. `look` tells how the server fares.
 
         `dimension_of` tells the dimension of a model's vectors, 0 if it is unknown. With the store's publication,
         the transport waits for the disk instead of the writes. Raises LookupError if an RPC has no handler.
@@ -99,7 +100,7 @@ class Server:
         limits = Limits(dimension_of)
         methods = [method for service in SERVICES for method in methods_of(service, handlers, limits)]
         self._transport.start(methods, Reflection((*SERVICE_NAMES, HEALTH.full_name)), publication)
-        self._health.follow(works, interval=HEALTH_INTERVAL)
+        self._health.follow(look, interval=HEALTH_INTERVAL)
 
     def calls(self) -> list[MethodCalls]:
         """The calls of each method that was called, without health checks; empty if they are not counted."""

@@ -278,7 +278,7 @@ KEYS: tuple[Key, ...] = (
     ),
     Key(
         "health_listen",
-        "the host:port for probes and metrics: gRPC health, and /livez, /readyz and /metrics over HTTP; no data and no "
+        "the host:port for probes and metrics: gRPC health, and /livez, /startupz, /readyz and /metrics over HTTP; no data and no "
         "token",
         _text,
         placeholder="ADDRESS",

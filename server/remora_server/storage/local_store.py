@@ -357,6 +357,10 @@ class LocalStore:
         """Why the store does not work as it should; empty where it does, or only room on the disk is missing."""
         return self.core.failure() or self.applier.failure or self.applier.thread_failure()
 
+    def write_failure(self) -> str:
+        """Why writes are refused; empty where they are taken."""
+        return self._why_it_takes_no_writes(self.core.journal_statistics().refusing)
+
     def background_failure(self) -> str:
         """Why what is done behind the requests is not done now; empty where it is. They are answered all the same."""
         return self.expiry.failure() or self.requests.failure()

@@ -34,7 +34,7 @@ ports:
   - {name: remora-grpc, containerPort: {{ $values.tcp.port }}}
   {{- end }}
 startupProbe:
-  httpGet: {path: /readyz, port: remora-health}
+  httpGet: {path: /startupz, port: remora-health}
   periodSeconds: 1
   timeoutSeconds: 5
   failureThreshold: 300
