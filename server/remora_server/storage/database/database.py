@@ -337,13 +337,17 @@ class Database:
         for fact, kept in found.items():
             if fact not in known or shape(known[fact]) != kept:
                 raise UnknownKind(kept)
-        for fact in known.keys() - found.keys():
-            self._declare(fact, known[fact])
+        if new := {fact: kind for fact, kind in known.items() if fact not in found}:
+            self._declare(new)
 
-    def _declare(self, fact: str, kind: Kind) -> None:
+    def _declare(self, new: dict[str, Kind]) -> None:
+        """All of them in one transaction: the first start would spend half its time on one for each."""
+        facts = [text for fact, kind in new.items() for text in (fact, shape(kind))]
+
         def declare(cursor: duckdb.DuckDBPyConnection) -> None:
-            cursor.execute(creation(kind))
-            self.set_meta(fact, shape(kind))
+            for kind in new.values():
+                cursor.execute(creation(kind))
+            cursor.execute(f"INSERT INTO meta VALUES {', '.join(['(?, ?)'] * len(new))}", facts)  # noqa: S608 - of our own
 
         self.transact(declare)
 
