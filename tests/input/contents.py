@@ -65,6 +65,7 @@ def write_something_of_everything(caller: Caller) -> None:
         _write_a_summary(caller, conversation)
         _leave_receipts(caller, conversation)
     _write_what_is_of_no_conversation(caller)
+    ask(caller, "ListReceipts", memory.ListReceiptsRequest())  # which waits until they are written
 
 
 def _write_a_summary(caller: Caller, conversation: str) -> None:
@@ -78,7 +79,7 @@ def _write_a_summary(caller: Caller, conversation: str) -> None:
 
 
 def _leave_receipts(caller: Caller, conversation: str) -> None:
-    """Those of two contexts, which are written when this returns."""
+    """Those of two contexts, which are written behind the replies."""
     for most in (1_000, 2_000):
         ask(
             caller,
@@ -87,7 +88,6 @@ def _leave_receipts(caller: Caller, conversation: str) -> None:
                 conversation_id=conversation, max_tokens=most, facts=memory.ContextFacts(), static_facts=True
             ),
         )
-    ask(caller, "ListReceipts", memory.ListReceiptsRequest())
 
 
 def _write_what_is_of_no_conversation(caller: Caller) -> None:
