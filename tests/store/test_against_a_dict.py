@@ -262,5 +262,4 @@ SETTINGS = settings(
     max_examples=examples(12), stateful_step_count=20, deadline=None, suppress_health_check=[HealthCheck.too_slow]
 )
 TestOnDisk, TestInMemory, TestOfTheModel = OnDisk.TestCase, InMemory.TestCase, OfTheModel.TestCase
-for case in (TestOnDisk, TestInMemory, TestOfTheModel):
-    case.settings = SETTINGS
+TestOnDisk.settings = TestInMemory.settings = TestOfTheModel.settings = SETTINGS
