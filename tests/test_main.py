@@ -165,6 +165,26 @@ def test_a_newer_format_is_refused_in_one_line(directory: Path) -> None:
     assert "upgrade Remora" in error
 
 
+@pytest.mark.parametrize("transport", ["native", "grpcio"])
+def test_a_start_that_fails_leaves_no_socket_behind(directory: Path, transport: str) -> None:
+    (directory / "data").mkdir()
+    (directory / "data" / "FORMAT").write_text(json.dumps({"format_version": 99, "store_id": "00" * 16}))
+
+    code, error = refused(directory, f"--transport={transport}")
+
+    assert (code, "upgrade Remora" in error) == (1, True)
+    assert not (directory / "s").exists()
+
+
+def test_an_address_that_cannot_be_taken_leaves_none_of_the_others_behind(directory: Path) -> None:
+    (directory / "no-socket").touch()
+
+    code, error = refused(directory, f"--listen=unix:{directory / 'first'}", f"--listen=unix:{directory / 'no-socket'}")
+
+    assert (code, "is no socket" in error) == (1, True)
+    assert not (directory / "first").exists()
+
+
 def test_a_damaged_database_is_refused_in_one_line(directory: Path) -> None:
     with serving(directory) as process:
         process.terminate()

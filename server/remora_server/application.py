@@ -148,6 +148,8 @@ def _start(settings: Settings, closing: ExitStack) -> None:
     server = Server(_server_options(settings), identity, *(probe.say for probe in probes), tls=credentials.tls)
     listeners = [parse_listener(endpoint, int(settings.socket_mode, 8)) for endpoint in settings.listen]
     require_guarded(listeners, guarded=is_guarded(settings) or settings.insecure)
+    unserved = closing.enter_context(ExitStack())
+    unserved.callback(server.stop, 0.0)  # a start that fails leaves no socket behind
     endpoints = server.bind(listeners)
     models = Models.of(settings, _kernels(settings))
     tokens = NativeTokenCounter()
@@ -166,6 +168,7 @@ def _start(settings: Settings, closing: ExitStack) -> None:
     closing.callback(receipts.close)
     receipts.start()
     indexers = _start_indexers(store.embeddings, served, embedders, closing)
+    unserved.pop_all()
     closing.callback(server.stop, settings.shutdown_grace)
     rereading = Rereading(credentials.sources, server.forget_callers)
     closing.callback(rereading.close)

@@ -140,6 +140,7 @@ class GrpcioTransport:
             # Above the gate's own bounds, because a refused call counts until its answer is written.
             maximum_concurrent_rpcs=2 * sum(pool.capacity for pool in self._pools),
         )
+        self._is_started = False
 
     def bind_unix(self, path: str) -> None:
         self._add_port(f"{UNIX}{path}")
@@ -163,6 +164,7 @@ class GrpcioTransport:
         health = _standard(HEALTH, self._health, self._health_workers)
         self._grpc.add_generic_rpc_handlers((_ByPath(handlers), health))
         self._grpc.start()
+        self._is_started = True
 
     def _handled(self, method: Method) -> grpc.RpcMethodHandler[bytes, bytes]:
         if method.streams:
@@ -183,6 +185,8 @@ class GrpcioTransport:
         """None is remembered."""
 
     def stop(self, grace: float) -> None:
+        if not self._is_started:
+            self._grpc.start()  # one that never was keeps its sockets
         self._streams.end(grace)
         stopped: threading.Event = self._grpc.stop(grace)
         stopped.wait()
