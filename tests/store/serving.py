@@ -15,6 +15,7 @@ from remora_server.domain.tokens import O200K_BASE
 from remora_server.embedding_models import NO_EMBEDDERS
 from remora_server.engine.receipt_book import ReceiptBook
 from remora_server.engine.tokens import NativeTokenCounter
+from remora_server.rpc.health import Condition
 from remora_server.rpc.identity import Identity
 from remora_server.rpc.server import Server
 from remora_server.rpc.transport.listeners import UnixListener
@@ -32,7 +33,7 @@ def serving_the_model(transport: str = "native") -> Iterator[str]:
         receipts = ReceiptBook(store.receipts, days=30)
         receipts.start()
         handlers = application._handlers(store, NO_EMBEDDERS, tokens, receipts)
-        server.start(handlers, NO_EMBEDDERS.dimension_of, lambda: True, store.publication)
+        server.start(handlers, NO_EMBEDDERS.dimension_of, Condition, store.publication)
         try:
             yield endpoint
         finally:

@@ -9,6 +9,7 @@ from remora_server import application
 from remora_server.embedding_models import NO_EMBEDDERS
 from remora_server.engine.receipt_book import ReceiptBook
 from remora_server.engine.tokens import NativeTokenCounter
+from remora_server.rpc.health import Condition
 from remora_server.rpc.identity import Identity
 from remora_server.rpc.server import Server
 from remora_server.rpc.transport.listeners import TcpListener, UnixListener
@@ -36,7 +37,7 @@ class Serving:
         self.endpoints = self.server.bind([UnixListener(directory / "s"), TcpListener("127.0.0.1", 0)])
         store = self.store.bundle()
         handlers = application._handlers(store, NO_EMBEDDERS, tokens, ReceiptBook(store.receipts, days=0))
-        self.server.start(handlers, NO_EMBEDDERS.dimension_of, lambda: True, store.publication)
+        self.server.start(handlers, NO_EMBEDDERS.dimension_of, Condition, store.publication)
 
     def close(self) -> None:
         self.server.stop(1.0)
