@@ -10,7 +10,9 @@ from __future__ import annotations
 
 import os
 import resource
+import tempfile
 import time
+import uuid
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -77,6 +79,11 @@ class Fault:
     token: str | None = None
     changes: tuple[str, ...] = ()
     failpoints: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def is_of_any_server(self) -> bool:
+        """Whether it needs no server of its own, only a tenant."""
+        return not (self.arguments or self.changes or self.failpoints)
 
 
 def append(memory: Remora, parts: bytes = b"", *, count: int = 1, request_id: str = "", text: str = "t") -> None:
@@ -753,16 +760,30 @@ def started(directory: Path, fault: Fault) -> Sidecar:
     return sidecar
 
 
+@pytest.fixture(scope="module")
+def shared() -> Iterator[Sidecar]:
+    """The server of the faults that need none of their own."""
+    with tempfile.TemporaryDirectory(prefix="remora-") as name:
+        server = Sidecar(Path(name), "--model", "none")
+        server.start()
+        yield server
+        server.kill()
+
+
 @pytest.fixture
-def sidecar(fault: Fault, directory: Path) -> Iterator[Sidecar]:
+def sidecar(request: pytest.FixtureRequest, fault: Fault, directory: Path) -> Iterator[Sidecar]:
+    if fault.is_of_any_server:
+        yield request.getfixturevalue("shared")
+        return
     server = started(directory, fault)
     yield server
     server.kill()
 
 
 @pytest.fixture
-def memory(sidecar: Sidecar) -> Iterator[Remora]:
-    with Remora(sidecar.endpoint, token=sidecar.token, timeout=WAIT) as client:
+def memory(fault: Fault, sidecar: Sidecar) -> Iterator[Remora]:
+    tenant = uuid.uuid4().hex if fault.is_of_any_server else None
+    with Remora(sidecar.endpoint, tenant=tenant, token=sidecar.token, timeout=WAIT) as client:
         yield client
 
 
