@@ -323,6 +323,34 @@ class MessagePage:
     def missing_revision(self) -> int:
         """Ask the database for the missing messages only once it has this revision: one may just have been replaced."""
 
+@final
+class MessageWeights:
+    """What the messages of a window weigh. All are 0 or empty where the conversation is not there."""
+
+    @property
+    def uid(self) -> int:
+        """The uid of the conversation."""
+
+    @property
+    def revision(self) -> int:
+        """They show everything up to this revision at least."""
+
+    @property
+    def sequences(self) -> list[int]:
+        """Of the messages, ascending, without those of the roles that are apart."""
+
+    @property
+    def tokens(self) -> list[int]:
+        """The token count of each."""
+
+    @property
+    def newest_apart(self) -> int:
+        """The sequence of the newest message of a role that is apart; 0 if there is none."""
+
+    @property
+    def may_use_tools(self) -> bool:
+        """Whether one of the messages may call a tool or answer a call. Those that were loaded may."""
+
 def passing_messages(page: bytes, expression: tuple[Any, ...]) -> list[tuple[int, bytes]]:
     """The (sequence, message) of a page's messages whose attributes pass, ascending.
 
@@ -707,6 +735,15 @@ class Core:
         Times (after, before; microseconds; a message is `received` when it is created) and sequences are exclusive; no
         roles: all. At most `limit`, and as many as
         `max_bytes` of `encoded` hold, but at least one.
+        """
+
+    def weigh_messages(
+        self, tenant: str, conversation_id: str, user_id: str, window: tuple[int, int], apart: list[str]
+    ) -> MessageWeights:
+        """Return what published messages of a user weigh: those from the first sequence of a window on, and the one
+        with the second, which is before it or 0.
+
+        Messages of the roles `apart` are not counted.
         """
 
     def get_record(

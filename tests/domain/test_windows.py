@@ -9,7 +9,13 @@ from hypothesis import strategies as st
 from remora_server.domain.context_messages import ContextMessage
 from remora_server.domain.costs import ToolCall
 from remora_server.domain.short_term import DeleteOldest, Flush, Overflow, ShortTermPolicy, Trim
-from remora_server.domain.windows import first_to_stay, missing_to_summarize, oldest_to_summarize
+from remora_server.domain.windows import (
+    Weights,
+    first_to_stay,
+    first_to_stay_without_tools,
+    missing_to_summarize,
+    oldest_to_summarize,
+)
 
 
 def message(sequence: int, *, calls: tuple[str, ...] = (), answers: tuple[str, ...] = ()) -> ContextMessage:
@@ -118,3 +124,11 @@ def test_no_cut_parts_a_call_from_its_result(
     assert first <= len(messages)
     if sum(counts) <= ShortTermPolicy(most, overflow).trigger:
         assert first == 0
+
+
+@given(st.lists(st.integers(0, 9), max_size=20), OVERFLOWS, st.integers(1, 60))
+def test_without_tools_the_weights_alone_say_who_leaves(counts: list[int], overflow: Overflow, most: int) -> None:
+    policy, messages = ShortTermPolicy(most, overflow), plain(len(counts))
+    weights = Weights([each.sequence for each in messages], counts, newest_system=0, may_use_tools=False, revision=1)
+
+    assert first_to_stay_without_tools(policy, weights) == first_to_stay(policy, messages, counts)

@@ -48,7 +48,7 @@ from remora_server.domain.store import Store
 from remora_server.domain.traces import LogQuery, LogRecordDraft, TraceQuery
 from remora_server.domain.transfers import ExportQuery, Import, ImportedRecord
 from remora_server.domain.vectors import CollectionDraft, VectorQuery
-from remora_server.domain.windows import Cover, Summary, Window
+from remora_server.domain.windows import WHOLE, Cover, Summary, Window
 from remora_server.domain.workflows import PartName, PartQuery, RunQuery
 from remora_server.domain.working_memory import ConversationMemory, MarkdownEdit, Mode, UserMemory
 
@@ -213,6 +213,7 @@ READS: dict[str, ReadCall] = {
     "messages.list filtered": lambda store, read: store.messages.list(read, MessageQuery("c", filter=ANY)).revision,
     "windows.get": lambda store, read: store.windows.get(read, "c", "")[1],
     "windows.current": lambda store, read: store.windows.current(read, "c", "")[2],
+    "windows.weigh": lambda store, read: store.windows.weigh(read, "c", WHOLE).revision,
     "steps.list": lambda store, read: store.steps.list(read, StepQuery("c")).revision,
     "working_memories.get": lambda store, read: store.working_memories.get(read, UserMemory("sarah")).revision,
     "workflow_runs.get": lambda store, read: store.workflow_runs.get(read, "r")[1],

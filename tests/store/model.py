@@ -33,6 +33,7 @@ from remora.v1.working_memory_pb2 import WorkingMemoryRecord, WorkingMemoryScope
 from remora_server import wire
 from remora_server.domain.backups import Backup, require_within
 from remora_server.domain.calls import DEFAULT_USER, Outcome, Read, Write
+from remora_server.domain.context_messages import SYSTEM_ROLES
 from remora_server.domain.conversations import (
     Conversation,
     ConversationDraft,
@@ -92,7 +93,7 @@ from remora_server.domain.transfers import (
     plan_import,
     require_distinct,
 )
-from remora_server.domain.windows import WHOLE, Cover, Summary, Window, WindowListener, WindowMoved
+from remora_server.domain.windows import WHOLE, Cover, Summary, Weights, Window, WindowListener, WindowMoved
 from remora_server.domain.working_memory import (
     ConversationMemory,
     WorkingMemory,
@@ -540,6 +541,20 @@ class Windows:
         kept = tenant.conversation(conversation_id)
         require_owner(kept.draft.user_id, user_id, conversation_id)
         return kept.window, revision
+
+    def weigh(self, read: Read, conversation_id: str, window: Window) -> Weights:
+        tenant, revision = self._books.read(read)
+        kept = tenant.conversation(conversation_id)
+        own = [each for each in kept.of(kept.draft.user_id) if _is_in(window, each.sequence)]
+        system = [each.sequence for each in own if each.draft.role in SYSTEM_ROLES]
+        others = [each.served() for each in own if each.draft.role not in SYSTEM_ROLES]
+        return Weights(
+            [each.sequence for each in others],
+            [each.token_count for each in others],
+            max(system, default=0),
+            any(each.tool_calls or each.tool_result_ids for each in others),
+            revision,
+        )
 
     def move(self, write: Write, conversation_id: str, uid: int, before: Window, after: Window) -> Outcome:
         def change(tenant: Tenant, revision: int, now: int) -> Outcome:

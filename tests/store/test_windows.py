@@ -5,20 +5,24 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
 
 import pytest
 from msgspec.structs import replace
 from tests.patience import PATIENCE, eventually
 from tests.store.asking import Tenant, draft, facts_of, listed
+from tests.store.implementations import embedded
 
 from remora.v1.fact_pb2 import Fact
+from remora.v1.message_pb2 import Message, ToolCall
 from remora_server.domain.calls import Read, Write
 from remora_server.domain.context_messages import ContextMessage
 from remora_server.domain.conversations import ConversationDraft, ConversationUpdate
 from remora_server.domain.errors import ConversationNotFound, StoreFull
 from remora_server.domain.fact_memory import FactMemory
 from remora_server.domain.facts import FactFilter
-from remora_server.domain.messages import MessageQuery, Remove, View
+from remora_server.domain.messages import MessageDraft, MessagePage, MessageQuery, Remove, View
 from remora_server.domain.short_term import DeleteOldest, Flush, Overflow, ShortTermPolicy, Trim
 from remora_server.domain.status import OverflowStatus
 from remora_server.domain.summarizing import WindowReader
@@ -270,6 +274,53 @@ def test_a_window_moves_from_where_it_was_expected(tenant: Tenant) -> None:
         windows.get(tenant.read, "c", "tom")
     with pytest.raises(ConversationNotFound):
         windows.get(tenant.read, "unknown", "")
+
+
+def test_weights_are_those_of_the_messages_in_the_window(tenant: Tenant) -> None:
+    say(tenant, "s1", role="system", create=of(1_000, Trim(10)))
+    say(tenant, "a", "b")
+    say(tenant, "s2", role="system")
+    say(tenant, "c")
+    tenant.store.messages.append(tenant.write, "c", "guest", [draft("g", TEN)], None)
+
+    whole = tenant.store.windows.weigh(tenant.read, "c", WHOLE)
+    rest = tenant.store.windows.weigh(tenant.read, "c", Window(5, 4))
+
+    assert (whole.sequences, whole.tokens, whole.newest_system) == ([2, 3, 5], [10, 10, 10], 4)
+    assert (rest.sequences, rest.tokens, rest.newest_system) == ([5], [10], 4)
+
+
+@pytest.mark.parametrize(
+    "tools", [{"tool_calls": [ToolCall(id="t", name="search")]}, {"tool_result_ids": ["t"]}], ids=["call", "result"]
+)
+def test_weights_never_overlook_tools(tenant: Tenant, tools: dict[str, Any]) -> None:
+    say(tenant, "a", create=of(1_000, Trim(10)))
+    body = Message(role="assistant", text=TEN, **tools).SerializeToString()
+    tenant.store.messages.append(tenant.write, "c", "", [MessageDraft("b", "assistant", TEN, body)], None)
+
+    assert tenant.store.windows.weigh(tenant.read, "c", WHOLE).may_use_tools
+
+
+def test_a_window_without_tools_is_moved_without_reading_its_messages(tmp_path: Path) -> None:
+    store, tokens = embedded(tmp_path / "data", window_bytes=1 << 20), NativeTokenCounter()
+    tenant = Tenant(store, "t")
+    reader = WindowReader(store.conversations, Unreadable(), store.windows, StoredMessageReader(), tokens)
+    moving = overflow.Overflow(reader, store.windows, tokens, Author(tokens), facts=facts_of(tenant))
+    store.windows.listen(moving)
+    moving.start()
+
+    say(tenant, *"abcdef", create=of(50, Trim(20)))
+
+    eventually(lambda: window(tenant), until=["e", "f"].__eq__)
+    moving.close()
+    store.close()
+
+
+class Unreadable:
+    """Messages that nobody may read."""
+
+    def list(self, _read: Read, _query: MessageQuery) -> MessagePage:
+        raise AssertionError
 
 
 def test_pages_of_a_window_hold_it_in_both_directions(tenant: Tenant) -> None:

@@ -12,7 +12,8 @@ use pyo3::types::{PyBytes, PyTuple};
 use remora_core::records::{Loaded, Place, Records, Selection as RecordSelection};
 use remora_core::rows::unapplied_expiries;
 use remora_core::windows::{
-    Bounds, Cold, Head, LoadedMessage, Page, Residency, Selection, StoredConversation, Windows,
+    Bounds, Cold, Head, LoadedMessage, Page, Residency, Selection, StoredConversation, Weights,
+    Windows,
 };
 use remora_core::{CommitError, Committed, Core, Known, Settings};
 use remora_journal::{self as journal, Options};
@@ -434,6 +435,25 @@ impl PyCore {
         MessagePage::new(py, page)
     }
 
+    fn weigh_messages(
+        &self,
+        py: Python<'_>,
+        tenant: &str,
+        conversation_id: &str,
+        user_id: &str,
+        window: (u64, u64),
+        apart: Vec<String>,
+    ) -> PyResult<MessageWeights> {
+        let windows = self.windows()?;
+        let messages = windows.resident_messages(tenant, conversation_id);
+        let weights = briefly(py, messages, || {
+            let published = || self.core.journal().published();
+            windows.weigh(tenant, conversation_id, user_id, window, &apart, published)
+        });
+        let weights = weights.map_err(|cold| cold_error(cold, conversation_id))?;
+        Ok(MessageWeights::from(weights))
+    }
+
     #[pyo3(signature = (kind, tenant, conversation_uid, partition, key, *, accepted, now = 0))]
     #[expect(clippy::too_many_arguments, reason = "the last are keywords in Python")]
     fn get_record(
@@ -850,6 +870,30 @@ impl MessagePage {
 
 /// See `_native.pyi`.
 #[pyclass(module = "remora_server._native", frozen, get_all)]
+struct MessageWeights {
+    uid: u64,
+    revision: u64,
+    sequences: Vec<u64>,
+    tokens: Vec<i32>,
+    newest_apart: u64,
+    may_use_tools: bool,
+}
+
+impl From<Weights> for MessageWeights {
+    fn from(weights: Weights) -> Self {
+        Self {
+            uid: weights.uid,
+            revision: weights.revision,
+            sequences: weights.sequences,
+            tokens: weights.tokens,
+            newest_apart: weights.newest_apart,
+            may_use_tools: weights.may_use_tools,
+        }
+    }
+}
+
+/// See `_native.pyi`.
+#[pyclass(module = "remora_server._native", frozen, get_all)]
 struct Recovery {
     first_revision: u64,
     last_revision: u64,
@@ -915,6 +959,7 @@ pub(super) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<PyCore>()?;
     module.add_class::<PyHead>()?;
     module.add_class::<MessagePage>()?;
+    module.add_class::<MessageWeights>()?;
     module.add_class::<Recovery>()?;
     module.add_class::<JournalStatistics>()?;
     module.add_class::<EngineStatistics>()

@@ -88,10 +88,21 @@ pub struct CallerMessage {
     pub text: Bytes,
     #[prost(btree_map = "string, message", tag = "8")]
     pub attributes: BTreeMap<String, Scalar>,
+    #[prost(bytes = "bytes", repeated, tag = "9")]
+    pub tool_calls: Vec<Bytes>,
+    #[prost(bytes = "bytes", repeated, tag = "10")]
+    pub tool_result_ids: Vec<Bytes>,
     #[prost(message, optional, tag = "11")]
     pub sent_time: Option<Timestamp>,
     #[prost(string, tag = "12")]
     pub session_id: String,
+}
+
+impl CallerMessage {
+    /// Whether it calls a tool or answers a call.
+    pub fn uses_tools(&self) -> bool {
+        !self.tool_calls.is_empty() || !self.tool_result_ids.is_empty()
+    }
 }
 
 /// One typed value of an attribute.

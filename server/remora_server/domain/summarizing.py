@@ -6,6 +6,7 @@ fails if the messages that the summary covers have changed.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Sequence
 from functools import partial
 from typing import Protocol
@@ -23,6 +24,7 @@ from remora_server.domain.short_term import (
     MOST_SUMMARY_TOKENS,
     ShortTermPolicy,
     Summarize,
+    gives_facts,
 )
 from remora_server.domain.summary_prompts import shortened, summary_prompt, summary_text
 from remora_server.domain.tokens import O200K_BASE, TokenCounter, TokenEncoding
@@ -32,8 +34,11 @@ from remora_server.domain.windows import (
     Window,
     WindowMoved,
     WindowStore,
+    first_to_stay,
+    first_to_stay_without_tools,
     is_system,
     may_begin_behind,
+    moved_to,
     newest_system,
     oldest_to_summarize,
 )
@@ -79,6 +84,49 @@ class WindowView(Struct, frozen=True):
         """Whether there are more than the policy allows."""
         policy = self.conversation.draft.short_term
         return policy is not None and self.tokens > policy.trigger
+
+
+class WeighedWindow(Struct, frozen=True):
+    """What a policy makes of a window.
+
+    `first_to_stay` is a sequence; 0: all messages stay, as they do until there is a summary of them. `tokens` are those
+    of what stays, its summary included. `newest_system` is the sequence of the newest system message; 0: there is none.
+    `view` has the messages, where what leaves depends on more than their tokens.
+    """
+
+    conversation: Conversation
+    policy: ShortTermPolicy
+    window: Window
+    first_to_stay: int
+    tokens: int
+    newest_system: int
+    revision: int
+    view: WindowView | None = None
+
+    @staticmethod
+    def of(view: WindowView, policy: ShortTermPolicy) -> WeighedWindow:
+        """A window that was read."""
+        first = first_to_stay(policy, view.messages, view.counts)
+        sequences = [message.sequence for message in view.messages]
+        return WeighedWindow(
+            conversation=view.conversation,
+            policy=policy,
+            window=view.window,
+            first_to_stay=first,
+            tokens=_tokens_from(first, sequences, view.counts) + view.summary_tokens,
+            newest_system=newest_system(view.listed),
+            revision=view.revision,
+            view=view,
+        )
+
+    @property
+    def moved(self) -> Window:
+        """The window as the policy wants it."""
+        return moved_to(self.first_to_stay or self.window.first_sequence, self.newest_system)
+
+
+def _tokens_from(first: int, sequences: Sequence[int], counts: Sequence[int]) -> int:
+    return sum(counts[bisect_left(sequences, first) :])
 
 
 class SummaryRequest(Struct, frozen=True):
@@ -143,9 +191,49 @@ class WindowReader:
         policy = conversation.draft.short_term
         encoding = O200K_BASE if policy is None else policy.encoding
         counts = self.counts(encoding, messages)
-        text = [] if summary is None else [summary_text(summary.text)]
-        summary_tokens = sum(self._tokens.count(encoding, text))
+        summary_tokens = self._summary_tokens(encoding, summary)
         return WindowView(conversation, window, summary, listed, messages, counts, summary_tokens, revision)
+
+    def weigh(self, read: Read, conversation_id: str) -> WeighedWindow | None:
+        """What the policy of a conversation makes of its window; None without a policy. Raises ConversationNotFound.
+
+        The messages are read only where that depends on more than their tokens.
+        """
+        conversation, revision = self._conversations.get(read, conversation_id, "")
+        policy = conversation.draft.short_term
+        if policy is None:
+            return None
+        if policy.encoding == O200K_BASE:
+            found = self._by_weights(read, conversation, policy, revision)
+            if found is not None:
+                return found
+        view = self.view(read, conversation_id)
+        policy = view.conversation.draft.short_term
+        return None if policy is None else WeighedWindow.of(view, policy)
+
+    def _by_weights(
+        self, read: Read, conversation: Conversation, policy: ShortTermPolicy, revision: int
+    ) -> WeighedWindow | None:
+        """The same; None where messages have to be read."""
+        window, summary, _ = self._windows.current(read, conversation.draft.id, "")
+        weights = self._windows.weigh(read, conversation.draft.id, window)
+        summary_tokens = self._summary_tokens(O200K_BASE, summary)
+        is_over = sum(weights.tokens) + summary_tokens > policy.trigger
+        if is_over and (weights.may_use_tools or isinstance(policy.overflow, Summarize) or gives_facts(policy)):
+            return None
+        first = first_to_stay_without_tools(policy, weights)
+        return WeighedWindow(
+            conversation=conversation,
+            policy=policy,
+            window=window,
+            first_to_stay=first,
+            tokens=_tokens_from(first, weights.sequences, weights.tokens) + summary_tokens,
+            newest_system=weights.newest_system,
+            revision=revision,
+        )
+
+    def _summary_tokens(self, encoding: TokenEncoding, summary: Summary | None) -> int:
+        return 0 if summary is None else sum(self._tokens.count(encoding, [summary_text(summary.text)]))
 
     def _listed(self, read: Read, conversation_id: str) -> list[ContextMessage]:
         """The messages of the window, by sequence."""
@@ -218,7 +306,7 @@ class Summarizing:
     def store(self, write: Write, view: WindowView, cover: Cover, written: Completion) -> Outcome:
         """Store a summary of what was in a window. Raises ConversationNotFound, SummaryOutdated."""
         own = view.conversation
-        system = newest_system(view.listed, cover.through + 1)
+        system = moved_to(cover.through + 1, newest_system(view.listed)).system_sequence
         tokens = self._tokens.count(O200K_BASE, [written.text])[0]
         summary = Summary(written.text, cover.through, written.model, tokens, system)
         try:

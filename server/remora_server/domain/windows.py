@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Sequence
 from itertools import accumulate
 from typing import Protocol
@@ -58,6 +59,21 @@ class Cover(Struct, frozen=True):
     revision: int
 
 
+class Weights(Struct, frozen=True):
+    """What the messages of a window weigh: the sequences of those that may leave, ascending, and the tokens of each in
+    o200k_base.
+
+    `newest_system` is the sequence of the newest system message; 0: there is none. `may_use_tools`: whether those that
+    may leave may call tools or answer calls; if not, they surely do not. `revision`: what this shows at least.
+    """
+
+    sequences: Sequence[int]
+    tokens: Sequence[int]
+    newest_system: int
+    may_use_tools: bool
+    revision: int
+
+
 class WindowMoved(Exception):
     """A window, or the messages that a summary covers, have changed since a write was planned."""
 
@@ -84,6 +100,9 @@ class WindowStore(Protocol):
 
     def current(self, read: Read, conversation_id: str, user_id: str) -> tuple[Window, Summary | None, int]:
         """The window, its summary and the revision that this shows. Raises ConversationNotFound."""
+
+    def weigh(self, read: Read, conversation_id: str, window: Window) -> Weights:
+        """What a window weighs, read without the messages. Raises ConversationNotFound."""
 
     def move(self, write: Write, conversation_id: str, uid: int, before: Window, after: Window) -> Outcome:
         """Move the window of the conversation with this uid; `time`. The revision and the time of `after` are ignored.
@@ -112,16 +131,32 @@ def first_to_stay(policy: ShortTermPolicy, messages: Sequence[ContextMessage], c
 
     `messages` are those of the window by sequence, without system messages, `counts` their tokens.
     """
-    remaining = [0, *accumulate(reversed(counts))][::-1]
-    if isinstance(policy.overflow, Summarize) or remaining[0] <= policy.trigger:
-        return 0
-    least, cuts = _least_to_leave(policy.overflow, policy.trigger, remaining), _cuts(messages)
-    index = next((cut for cut in cuts if cut >= least), cuts[-1] if cuts else 0)
+    least = _least_to_leave(policy, counts)
+    index = _first_cut(_cuts(messages), least) if least else 0
     return messages[index].sequence if index else 0
 
 
-def _least_to_leave(overflow: Trim | DeleteOldest | Flush, trigger: int, remaining: Sequence[int]) -> int:
-    """How many messages must leave; `remaining` has, for each number of those that left, the tokens of the others."""
+def first_to_stay_without_tools(policy: ShortTermPolicy, weights: Weights) -> int:
+    """The same, of messages that do not use tools, so that none belongs to another."""
+    least = _least_to_leave(policy, weights.tokens)
+    index = _first_cut(range(1, len(weights.tokens)), least) if least else 0
+    return weights.sequences[index] if index else 0
+
+
+def _first_cut(cuts: Sequence[int], least: int) -> int:
+    """The first cut behind which so many messages or more have left; if there is none, the last one, or 0."""
+    if not cuts:
+        return 0
+    return cuts[min(bisect_left(cuts, least), len(cuts) - 1)]
+
+
+def _least_to_leave(policy: ShortTermPolicy, counts: Sequence[int]) -> int:
+    """How many messages must leave; 0 where none has to, or there must be a summary of them first."""
+    overflow, trigger = policy.overflow, policy.trigger
+    if isinstance(overflow, Summarize) or sum(counts) <= trigger:
+        return 0
+    # For each number of messages that left, the tokens of the others.
+    remaining = [0, *accumulate(reversed(counts))][::-1]
     step = 1
     match overflow:
         case Trim(keep_tokens):
@@ -165,7 +200,11 @@ def _cuts(messages: Sequence[ContextMessage]) -> list[int]:
     return list(whole_cuts(pair_tools(uses_among(messages)).spans, 1, len(messages) - 1))
 
 
-def newest_system(messages: Sequence[ContextMessage], first: int) -> int:
-    """The sequence of the newest system message, where it stands before a window that begins at `first`; else 0."""
-    newest = next((message.sequence for message in reversed(messages) if is_system(message)), 0)
-    return newest if newest < first else 0
+def newest_system(messages: Sequence[ContextMessage]) -> int:
+    """The sequence of the newest system message; 0 if there is none."""
+    return next((message.sequence for message in reversed(messages) if is_system(message)), 0)
+
+
+def moved_to(first: int, newest_system: int) -> Window:
+    """The window that begins at the sequence `first`. The newest system message stays in it where it stands before."""
+    return Window(first, newest_system if newest_system < first else 0)

@@ -15,16 +15,13 @@ from remora_server.domain.context_messages import ContextMessage
 from remora_server.domain.errors import ConversationNotFound, RemoraError
 from remora_server.domain.short_term import ShortTermPolicy, Summarize, gives_facts
 from remora_server.domain.status import OverflowStatus
-from remora_server.domain.summarizing import Summarizing, SummaryRequest, WindowReader, WindowView
+from remora_server.domain.summarizing import Summarizing, SummaryRequest, WeighedWindow, WindowReader, WindowView
 from remora_server.domain.tokens import O200K_BASE, TokenCounter
 from remora_server.domain.windows import (
     Growth,
-    Window,
     WindowMoved,
     WindowStore,
-    first_to_stay,
     missing_to_summarize,
-    newest_system,
 )
 from remora_server.engine.authors import Author
 from remora_server.engine.summaries import Summaries
@@ -213,46 +210,40 @@ class Overflow:
     def _looked(self, key: Key, revision: int) -> Watched | None:
         """Move a window, if it has too many tokens. Returns by how many it may grow; None without a policy."""
         tenant_id, conversation_id = key
-        view = self._windows.view(Read(tenant_id, min_revision=revision), conversation_id)
-        policy = view.conversation.draft.short_term
-        if policy is None:
+        weighed = self._windows.weigh(Read(tenant_id, min_revision=revision), conversation_id)
+        if weighed is None:
             return None
-        first = first_to_stay(policy, view.messages, view.counts)
-        begin = first or view.window.first_sequence
-        system = newest_system(view.listed, begin)
-        if first or system != view.window.system_sequence:
-            if first and gives_facts(policy) and self._facts.asks_model:
-                self._summaries.wait(key, view.revision)
+        policy = weighed.policy
+        if weighed.first_to_stay or weighed.moved.system_sequence != weighed.window.system_sequence:
+            if weighed.first_to_stay and gives_facts(policy) and self._facts.asks_model:
+                self._summaries.wait(key, weighed.revision)
                 return Watched(policy, policy.trigger)
-            self._leave(key, view, policy, Window(begin, system))
-        left = sum(
-            count for message, count in zip(view.messages, view.counts, strict=True) if message.sequence >= first
-        )
-        room = policy.trigger - left - view.summary_tokens
-        return Watched(policy, room) if room >= 0 else self._beyond(key, view, policy)
+            self._leave(key, weighed)
+        room = policy.trigger - weighed.tokens
+        return Watched(policy, room) if room >= 0 else self._beyond(key, weighed)
 
-    def _leave(self, key: Key, view: WindowView, policy: ShortTermPolicy, window: Window) -> int:
+    def _leave(self, key: Key, weighed: WeighedWindow) -> int:
         """Move a window, and keep the facts in what leaves it first where the policy wants that; the revision."""
         tenant_id, conversation_id = key
-        if gives_facts(policy):
-            leaving = [message for message in view.messages if message.sequence < window.first_sequence]
+        own, window = weighed.conversation, weighed.moved
+        if gives_facts(weighed.policy) and weighed.view is not None:
+            leaving = [message for message in weighed.view.messages if message.sequence < window.first_sequence]
             write = Write(tenant_id, method="ExtractFacts")
-            self._facts.keep(write, view.conversation.draft.user_id, leaving)
+            self._facts.keep(write, own.draft.user_id, leaving)
         write = Write(tenant_id, method="MoveWindow")
-        return self._store.move(write, conversation_id, view.conversation.uid, view.window, window).revision
+        return self._store.move(write, conversation_id, own.uid, weighed.window, window).revision
 
     def _flush(self, key: Key, view: WindowView) -> None:
         """Move a window that gives facts, however long finding them takes."""
         policy = view.conversation.draft.short_term
-        first = 0 if policy is None else first_to_stay(policy, view.messages, view.counts)
-        if policy is not None and first:
-            window = Window(first, newest_system(view.listed, first))
-            self._turn(key, self._leave(key, view, policy, window))
+        weighed = None if policy is None else WeighedWindow.of(view, policy)
+        if weighed is not None and weighed.first_to_stay:
+            self._turn(key, self._leave(key, weighed))
 
-    def _beyond(self, key: Key, view: WindowView, policy: ShortTermPolicy) -> Watched:
+    def _beyond(self, key: Key, weighed: WeighedWindow) -> Watched:
         """When a window that already has too many tokens is looked at again."""
-        overflow = policy.overflow
-        if not isinstance(overflow, Summarize):
+        policy, overflow, view = weighed.policy, weighed.policy.overflow, weighed.view
+        if not isinstance(overflow, Summarize) or view is None:
             return Watched(policy, -1)
         if overflow.by_client:
             return Watched(policy, NEVER)

@@ -204,6 +204,7 @@ fn read_message(put: wire::PutMessage, fingerprints: &Fingerprints) -> Result<Re
     }
     let change = PutMessage {
         id: fingerprints.of([&put.user_id, &put.id]),
+        uses_tools: message.uses_tools(),
         stored: Stored::Draft(StoredDraft::new(&put)),
         user: put.user_id,
         role: message.role,

@@ -57,6 +57,8 @@ pub(crate) struct PutMessage {
     /// By the caller's clock; the create time where it says none.
     pub(crate) sent_time: i64,
     pub(crate) token_count: i32,
+    /// Whether it calls a tool or answers a call.
+    pub(crate) uses_tools: bool,
     pub(crate) stored: Stored,
     /// Model and values of the caller's embedding.
     pub(crate) embedding: Option<(String, Bytes)>,

@@ -108,6 +108,7 @@ fn new_message(message: &PutMessage) -> NewMessage<'_> {
         create_time: message.create_time,
         sent_time: message.sent_time,
         token_count: message.token_count,
+        may_use_tools: message.uses_tools,
         body: Some(message.stored.encoded()),
     }
 }

@@ -134,6 +134,7 @@ fn new_message<'a>(
         create_time: message.create_time,
         sent_time: message.sent_time,
         token_count: message.token_count,
+        may_use_tools: true, // most come without the body that would tell
         body,
     }
 }

@@ -30,6 +30,7 @@ pub(super) struct Entry {
     pub(super) user: u32,
     pub(super) role: u32,
     pub(super) token_count: i32,
+    pub(super) may_use_tools: bool,
     /// The message as it is served; `None` if only the database has it.
     pub(super) body: Option<Box<Bytes>>,
 }
@@ -43,6 +44,8 @@ pub(super) struct NewMessage<'a> {
     pub(super) create_time: i64,
     pub(super) sent_time: i64,
     pub(super) token_count: i32,
+    /// Whether it may call a tool or answer a call; false only if it is known that it does not.
+    pub(super) may_use_tools: bool,
     pub(super) body: Option<Bytes>,
 }
 
@@ -114,6 +117,7 @@ impl Messages {
             user: self.users.number(message.user),
             role: self.roles.number(message.role),
             token_count: message.token_count,
+            may_use_tools: message.may_use_tools,
             body: message.body.map(Box::new),
         }
     }

@@ -21,6 +21,7 @@ mod page;
 mod shard;
 #[cfg(test)]
 mod tests;
+mod weights;
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -35,6 +36,7 @@ pub use filtered::passing;
 pub use head::Head;
 pub use load::{LoadedMessage, StoredConversation, UnknownBodies};
 pub use page::{Page, Selection};
+pub use weights::Weights;
 
 use conversation::Conversation;
 use messages::Messages;
@@ -313,6 +315,35 @@ impl Windows {
         Ok(Page {
             revision,
             ..page.unwrap_or_default()
+        })
+    }
+
+    /// What a user's messages of a window weigh, without those of the roles `apart`. A window is as in [`Selection`].
+    /// `published` is asked before the conversation is looked for, and while it cannot change.
+    pub fn weigh(
+        &self,
+        tenant: &str,
+        id: &str,
+        user: &str,
+        window: (u64, u64),
+        apart: &[String],
+        published: impl Fn() -> u64,
+    ) -> Result<Weights, Cold> {
+        let revision = published();
+        let conversation = self.resident(tenant, id)?;
+        let weights = conversation.and_then(|conversation| {
+            let state = conversation.read();
+            let published = published();
+            let (head, messages) = state.visible(published)?;
+            let uid = head.uid;
+            Some(Weights {
+                uid,
+                ..weights::of(messages, user, window, apart, published)
+            })
+        });
+        Ok(Weights {
+            revision,
+            ..weights.unwrap_or_default()
         })
     }
 

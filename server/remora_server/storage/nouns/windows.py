@@ -12,7 +12,16 @@ from remora_server.domain.conversations import require_owner
 from remora_server.domain.errors import ConversationNotFound
 from remora_server.domain.messages import Plan
 from remora_server.domain.receipts import OF_SUMMARY
-from remora_server.domain.windows import WHOLE, Cover, Growth, Summary, Window, WindowListener, WindowMoved
+from remora_server.domain.windows import (
+    WHOLE,
+    Cover,
+    Growth,
+    Summary,
+    Weights,
+    Window,
+    WindowListener,
+    WindowMoved,
+)
 from remora_server.storage.commit.changes import Change
 from remora_server.storage.commit.commands import Planned
 from remora_server.storage.nouns.context import StoreContext
@@ -99,6 +108,19 @@ class Windows:
             found, revision = self._records.get(read, _summary_place(head.uid, head.user_id), _ONLY)
             if self.published(read, head.uid).revision == window.revision:
                 return window, _summary(found), revision
+
+    def weigh(self, read: Read, conversation_id: str, window: Window) -> Weights:
+        self._commits.begin(read)
+        own = window.first_sequence, window.system_sequence
+        while True:
+            head = self._conversations.published(read, conversation_id)
+            try:
+                found = self._core.weigh_messages(
+                    read.tenant_id, conversation_id, head.user_id, own, list(SYSTEM_ROLES)
+                )
+            except KeyError:
+                continue  # evicted since: load it again
+            return Weights(found.sequences, found.tokens, found.newest_apart, found.may_use_tools, found.revision)
 
     def move(self, write: Write, conversation_id: str, uid: int, before: Window, after: Window) -> Outcome:
         def plan(found: AcceptedConversation, now: int) -> Planned:

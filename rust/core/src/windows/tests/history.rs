@@ -16,6 +16,7 @@ pub(super) struct Message {
     pub(super) create_time: i64,
     pub(super) sent_time: i64,
     pub(super) token_count: i32,
+    pub(super) uses_tools: bool,
     pub(super) body: Bytes,
 }
 

@@ -4,3 +4,4 @@
 mod history;
 mod model;
 mod strays;
+mod weights;

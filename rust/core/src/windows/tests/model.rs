@@ -173,6 +173,7 @@ impl Harness {
             Step::List(conversation, selection) => {
                 self.ensure(*conversation);
                 self.check_page(*conversation, selection);
+                self.check_weights(*conversation, selection);
             }
         }
     }
@@ -305,6 +306,38 @@ impl Harness {
         for user in USERS {
             self.check_page(conversation, &everything_of(user));
         }
+    }
+
+    /// The weights are those of the messages that a list has, and tools are never overlooked.
+    fn check_weights(&self, conversation: usize, selection: &Selection) {
+        let published = self.history.published;
+        let (user, window) = (selection.user.as_str(), selection.window);
+        let apart = [ROLES[2].to_owned()];
+        let name = name(conversation);
+        let weights = self
+            .windows
+            .weigh(TENANT, &name, user, window, &apart, || published);
+        let weights = weights.unwrap();
+        let seen = self.history.at(published).get(&conversation);
+        let listed: Vec<_> = seen
+            .iter()
+            .flat_map(|seen| seen.of(user))
+            .filter(|(sequence, _)| **sequence >= window.0 || **sequence == window.1)
+            .collect();
+        let (kept_apart, counted): (Vec<_>, Vec<_>) = listed
+            .into_iter()
+            .partition(|(_, m)| apart.contains(&m.role));
+        let uses_tools = counted.iter().any(|(_, m)| m.uses_tools);
+        assert!(weights.may_use_tools || !uses_tools);
+        let expected = Weights {
+            uid: seen.map_or(0, |seen| seen.head.uid),
+            revision: published,
+            sequences: counted.iter().map(|(sequence, _)| **sequence).collect(),
+            tokens: counted.iter().map(|(_, m)| m.token_count).collect(),
+            newest_apart: kept_apart.last().map_or(0, |(sequence, _)| **sequence),
+            may_use_tools: weights.may_use_tools,
+        };
+        assert_eq!(weights, expected);
     }
 
     fn check_page(&self, conversation: usize, selection: &Selection) {
@@ -495,6 +528,7 @@ impl Recorder<'_> {
             create_time: at as i64 * 1_000,
             sent_time: sent_time(at),
             token_count: at as i32,
+            uses_tools: len.is_multiple_of(8),
             stored: Stored::Sealed(body.clone()),
             embedding: None,
         }));
@@ -507,6 +541,7 @@ impl Recorder<'_> {
             create_time: at as i64 * 1_000,
             sent_time: sent_time(at),
             token_count: at as i32,
+            uses_tools: len.is_multiple_of(8),
             body,
         };
         conversation.messages.insert(at, message);

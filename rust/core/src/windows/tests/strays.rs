@@ -22,6 +22,7 @@ fn put(messages: &mut Messages, sequence: u64, revision: u64) {
         create_time: 0,
         sent_time: 0,
         token_count: 0,
+        may_use_tools: false,
         body: Some(Bytes::from_static(b"body")),
     };
     messages.put(message, revision);
