@@ -16,6 +16,7 @@ from remora_server.storage.commit.applier import Applier
 from remora_server.storage.commit.deadlines import require_time
 from remora_server.storage.commit.locks import Locked, Locks
 from remora_server.storage.database.database import Database
+from remora_server.storage.database.parsed import execute
 from remora_server.storage.schema.encoding import STORED_COLUMNS, conversation_draft, stored_message
 
 WINDOW_MESSAGES = 256
@@ -198,12 +199,12 @@ def _stored(
     cursor: duckdb.DuckDBPyConnection, tenant_id: str, conversation_id: str
 ) -> tuple[_native.Head | None, list[_MessageRow], list[bytes]]:
     """A conversation's head, if it exists, what stands about all of its messages, and the bodies of the newest."""
-    found = cursor.execute(_HEAD, [tenant_id, conversation_id]).fetchone()
+    found = execute(cursor, _HEAD, [tenant_id, conversation_id]).fetchone()
     if found is None:
         return None, [], []
     head = _native.Head(**dict(zip(_HEAD_FIELDS, found, strict=True)))
-    messages = cursor.execute(_MESSAGES, [head.uid]).fetchall()
-    bodies = cursor.execute(_BODIES, [head.uid, _window_start(messages)]).fetchall()
+    messages = execute(cursor, _MESSAGES, [head.uid]).fetchall()
+    bodies = execute(cursor, _BODIES, [head.uid, _window_start(messages)]).fetchall()
     return head, messages, [stored_message(*row) for row in bodies]
 
 

@@ -15,6 +15,7 @@ from remora_server.domain.models import ServedModel
 from remora_server.domain.vectors import FLOAT_BYTES
 from remora_server.storage.database import arrow
 from remora_server.storage.database.database import Database
+from remora_server.storage.database.parsed import execute
 from remora_server.storage.schema.encoding import STORED_COLUMNS, stored_message
 
 Vectors: TypeAlias = list[tuple[str, bytes, bool, bytes]]
@@ -118,7 +119,7 @@ class StoredMessages:
         scope = {"tenant": tenant_id, "uids": list(chunk.conversations), "after": chunk.after, "through": through}
         rows, vectors = self._database.snapshot(
             lambda cursor: (
-                cursor.execute(_MESSAGES, {**scope, "user": user_id}).fetchall(),
+                execute(cursor, _MESSAGES, {**scope, "user": user_id}).fetchall(),
                 _vectors(cursor, {**scope, "model": model.name}, late=model.late),
             )
         )
@@ -149,13 +150,13 @@ def _documents(rows: Sequence[tuple[Any, ...]], vectors: dict[Version, Vectors])
 
 def _vectors(cursor: duckdb.DuckDBPyConnection, parameters: dict[str, object], *, late: bool) -> dict[Version, Vectors]:
     """Read until rowids stay the same meanwhile: a checkpoint moves rows, also those that a transaction sees."""
-    keys = cursor.execute(_EMBEDDINGS, parameters).fetchall()
+    keys = execute(cursor, _EMBEDDINGS, parameters).fetchall()
     while keys:
         rowids = sorted(key[0] for key in keys)
         values = list(arrow.vectors(cursor.sql(_VALUES, params={"rowids": rowids})))
         own = [rowid for rowid, *_, by_caller in keys if late and not by_caller]
-        pieces = dict(cursor.execute(_PIECES, {"rowids": own}).fetchall()) if own else {}
-        before, keys = keys, cursor.execute(_EMBEDDINGS, parameters).fetchall()
+        pieces = dict(execute(cursor, _PIECES, {"rowids": own}).fetchall()) if own else {}
+        before, keys = keys, execute(cursor, _EMBEDDINGS, parameters).fetchall()
         if keys == before:
             return _by_message(keys, dict(zip(rowids, values, strict=True)), pieces)
     return {}
