@@ -165,7 +165,7 @@ def _start(settings: Settings, closing: ExitStack) -> None:
     if chat is not None:
         closing.callback(chat.close)  # what waits for it ends before those that wait
     receipts = ReceiptBook(store.receipts, settings.receipt_days)
-    closing.callback(receipts.close)
+    closing.callback(receipts.close, settings.shutdown_grace)
     receipts.start()
     indexers = _start_indexers(store.embeddings, served, embedders, closing)
     unserved.pop_all()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 import time
 from collections import deque
 from itertools import islice
@@ -27,7 +28,9 @@ logger = logging.getLogger(__name__)
 class ReceiptBook:
     """Takes receipts and writes them in the background, from `start` to `close`.
 
-    The queue is bounded, and lost if the process is killed. While writes are refused, no receipts are taken.
+    The queue is bounded, and lost if the process is killed. While writes are refused, no receipts are taken. A server
+    without CPU to spare may stop with a full queue, whose conversations are all to be read again: `close` writes what
+    it can in the time it has.
     """
 
     def __init__(self, store: ReceiptStore, days: int) -> None:
@@ -39,6 +42,8 @@ class ReceiptBook:
         self._bytes = 0
         self._taken = self._done = self._settling = 0
         self._refused = self._stopping = False
+        self._until = math.inf
+        """When `close` has no more time."""
         self._changed = new_condition(Level.LEAF)
         self._thread = LongLived("receipts", self._run)
 
@@ -46,13 +51,16 @@ class ReceiptBook:
         """Begin."""
         self._thread.start()
 
-    def close(self) -> None:
-        """Write what waits, and end."""
+    def close(self, patience: float = math.inf) -> None:
+        """Write what waits, and end. No write begins after so many seconds: what is left then is lost, and logged."""
         self._thread.end()
         with self._changed:
+            self._until = time.monotonic() + patience
             self._stopping = True
             self._changed.notify_all()
         self._thread.join()
+        if self._waiting:
+            logger.warning("receipts are lost: the time to stop is over", extra={"receipts": len(self._waiting)})
 
     @property
     def failure(self) -> str:
@@ -103,7 +111,7 @@ class ReceiptBook:
                 self._changed.wait()
             if not self._stopping and not self._settling and len(self._waiting) < BATCH:
                 self._changed.wait(LINGER_SECONDS)
-            return self._batch()
+            return [] if time.monotonic() >= self._until else self._batch()
 
     def _batch(self) -> list[ReceiptDraft]:
         """Those of the first one's tenant, up to the first of another."""

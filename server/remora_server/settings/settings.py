@@ -493,7 +493,13 @@ KEYS: tuple[Key, ...] = (
     _choice(
         "kernels", "the instruction set of vector arithmetic", ("auto", "avx512", "avx2", "neon", "scalar"), "auto"
     ),
-    Key("shutdown_grace", "how long calls may still run when the server stops", _seconds, 10.0, placeholder=SECONDS),
+    Key(
+        "shutdown_grace",
+        "how long calls may still run when the server stops, and how long it then writes receipts that wait",
+        _seconds,
+        10.0,
+        placeholder=SECONDS,
+    ),
 )
 _BY_NAME = {key.name: key for key in KEYS}
 _OF_SINGLE_ENDPOINT = ("embedding_url", "embedding_model", "embedding_api_key_file", "embedding_api_key_variable")

@@ -35,10 +35,11 @@ class MemoryServiceStub:
     says how many are missing.
 
     Each reply of these two leaves a receipt: what was asked for, which messages were in and why. It is written behind the
-    reply, and never delays or fails it. If the server is killed, receipts of the last moments may be missing. If nothing can
-    be written now, or too many receipts wait, the reply has no `receipt_id`. A receipt lasts as long as the server's setting
-    `receipt_days` says. The messages as they were then are kept with it: they go when the message, its conversation or its
-    user is deleted, as does the request with its texts. Receipts are not exported.
+    reply, and never delays or fails it. If the server is killed, or stops and cannot write all within `shutdown_grace`,
+    receipts of the last moments may be missing. If nothing can be written now, or too many receipts wait, the reply has no
+    `receipt_id`. A receipt lasts as long as the server's setting `receipt_days` says. The messages as they were then are
+    kept with it: they go when the message, its conversation or its user is deleted, as does the request with its texts.
+    Receipts are not exported.
 
     Memory items are what a user's agents chose to remember, each by itself: facts, preferences, exchanges. A user's items
     are the user's alone: no call finds those of another one. DeleteUser deletes them.
@@ -149,10 +150,11 @@ class MemoryServiceAsyncStub(MemoryServiceStub):
     says how many are missing.
 
     Each reply of these two leaves a receipt: what was asked for, which messages were in and why. It is written behind the
-    reply, and never delays or fails it. If the server is killed, receipts of the last moments may be missing. If nothing can
-    be written now, or too many receipts wait, the reply has no `receipt_id`. A receipt lasts as long as the server's setting
-    `receipt_days` says. The messages as they were then are kept with it: they go when the message, its conversation or its
-    user is deleted, as does the request with its texts. Receipts are not exported.
+    reply, and never delays or fails it. If the server is killed, or stops and cannot write all within `shutdown_grace`,
+    receipts of the last moments may be missing. If nothing can be written now, or too many receipts wait, the reply has no
+    `receipt_id`. A receipt lasts as long as the server's setting `receipt_days` says. The messages as they were then are
+    kept with it: they go when the message, its conversation or its user is deleted, as does the request with its texts.
+    Receipts are not exported.
 
     Memory items are what a user's agents chose to remember, each by itself: facts, preferences, exchanges. A user's items
     are the user's alone: no call finds those of another one. DeleteUser deletes them.
@@ -259,10 +261,11 @@ class MemoryServiceServicer(metaclass=_abc_1.ABCMeta):
     says how many are missing.
 
     Each reply of these two leaves a receipt: what was asked for, which messages were in and why. It is written behind the
-    reply, and never delays or fails it. If the server is killed, receipts of the last moments may be missing. If nothing can
-    be written now, or too many receipts wait, the reply has no `receipt_id`. A receipt lasts as long as the server's setting
-    `receipt_days` says. The messages as they were then are kept with it: they go when the message, its conversation or its
-    user is deleted, as does the request with its texts. Receipts are not exported.
+    reply, and never delays or fails it. If the server is killed, or stops and cannot write all within `shutdown_grace`,
+    receipts of the last moments may be missing. If nothing can be written now, or too many receipts wait, the reply has no
+    `receipt_id`. A receipt lasts as long as the server's setting `receipt_days` says. The messages as they were then are
+    kept with it: they go when the message, its conversation or its user is deleted, as does the request with its texts.
+    Receipts are not exported.
 
     Memory items are what a user's agents chose to remember, each by itself: facts, preferences, exchanges. A user's items
     are the user's alone: no call finds those of another one. DeleteUser deletes them.

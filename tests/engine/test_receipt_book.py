@@ -1,0 +1,84 @@
+"""The queue of receipts: written behind replies, and at the end as far as there is time."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Iterator, Sequence
+
+import pytest
+from msgspec import Struct
+from tests.patience import PATIENCE, eventually
+
+from remora_server.domain.calls import Read, Write
+from remora_server.domain.receipts import Receipt, ReceiptDraft, ReceiptPage, ReceiptQuery
+from remora_server.engine import receipt_book
+from remora_server.engine.receipt_book import BATCH, ReceiptBook
+
+
+class SlowStore:
+    """A store whose writes take until they are let go on."""
+
+    def __init__(self) -> None:
+        self.written: list[str] = []
+        self.writing, self.may_go_on = threading.Event(), threading.Event()
+
+    def write(self, _write: Write, drafts: Sequence[ReceiptDraft], _lifetime: int) -> None:
+        self.writing.set()
+        assert self.may_go_on.wait(PATIENCE)
+        self.written += [draft.id for draft in drafts]
+
+    def get(self, _read: Read, _receipt_id: str, _user_id: str) -> tuple[Receipt, int]:
+        raise NotImplementedError
+
+    def list(self, _read: Read, _query: ReceiptQuery) -> ReceiptPage:
+        raise NotImplementedError
+
+    def contents(self, _read: Read, _receipt: Receipt) -> Sequence[bytes | None]:
+        raise NotImplementedError
+
+
+class Queued(Struct):
+    """A book with receipts that wait behind a write."""
+
+    store: SlowStore
+    book: ReceiptBook
+    ids: list[str]
+
+
+@pytest.fixture
+def queued() -> Iterator[Queued]:
+    store = SlowStore()
+    book = ReceiptBook(store, days=30)
+    book.start()
+    ids = [book.new_id() for _ in range(4 * BATCH)]
+    book.leave(_draft(ids[0]))
+    assert store.writing.wait(PATIENCE)
+    for receipt_id in ids[1:]:
+        book.leave(_draft(receipt_id))
+    yield Queued(store, book, ids)
+    store.may_go_on.set()
+    book.close()
+
+
+def _draft(receipt_id: str) -> ReceiptDraft:
+    return ReceiptDraft(receipt_id, "", "u", "c", 1, 0, 1, True, b"", b"", ())
+
+
+def test_all_that_wait_are_written_at_the_end(queued: Queued) -> None:
+    queued.store.may_go_on.set()
+    queued.book.close()
+    assert queued.store.written == queued.ids
+
+
+def test_no_write_begins_when_the_time_to_stop_is_over(queued: Queued, caplog: pytest.LogCaptureFixture) -> None:
+    closing = threading.Thread(target=queued.book.close, args=(0.0,))
+    with caplog.at_level(logging.WARNING, receipt_book.__name__):
+        closing.start()
+        eventually(queued.book.new_id, until=lambda made: not made)  # it is closing
+        queued.store.may_go_on.set()
+        closing.join(PATIENCE)
+    assert not closing.is_alive()
+    assert queued.store.written == queued.ids[:1]
+    [lost] = [record for record in caplog.records if record.levelno == logging.WARNING]
+    assert vars(lost)["receipts"] == len(queued.ids) - 1
