@@ -1460,12 +1460,12 @@ class Transport:
     def forget_callers(self) -> None:
         """Have every caller told anew by `identify`."""
 
-    def calls(self) -> list[tuple[str, list[int], list[int], float, int]]:
+    def calls(self) -> list[tuple[str, list[int], list[int], float, int, int]]:
         """The calls of each method that was called since `start`, but for health.
 
         The path, empty for calls of no method; how many ended with each code of gRPC, by its number (who went away
         counts as 1, CANCELLED); how many took at most each of `bounds`, and longer, each in one bucket; the seconds
-        that all of them took; and how many are under way.
+        that all of them took; how many are under way; and how many of these wait for a thread.
         """
 
     def subscription(self) -> Subscription:

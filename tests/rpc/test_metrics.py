@@ -38,7 +38,7 @@ STORE = StoreStatus(
 APPEND = "/remora.v1.ConversationService/AppendMessages"
 WATCH = "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo"
 CALLS = [
-    MethodCalls(APPEND, {0: 3, 8: 1}, [(0.001, 2), (math.inf, 4)], seconds=2.5, under_way=1),
+    MethodCalls(APPEND, {0: 3, 8: 1}, [(0.001, 2), (math.inf, 4)], seconds=2.5, under_way=5, waiting=3),
     MethodCalls(WATCH, {0: 1}, [(0.001, 1), (math.inf, 1)], seconds=0.0, under_way=0),
     MethodCalls("", {12: 2}, [(0.001, 2), (math.inf, 2)], seconds=0.0, under_way=0),
 ]
@@ -64,7 +64,8 @@ def test_calls_are_counted_by_method_and_code() -> None:
     assert value(found, *count, **OF_APPEND, grpc_code="OK") == 3
     assert value(found, *count, **OF_APPEND, grpc_code="RESOURCE_EXHAUSTED") == 1
     assert value(found, *count, **dict(zip(METHOD, UNKNOWN, strict=True)), grpc_code="UNIMPLEMENTED") == 2
-    assert value(found, "remora_calls_in_flight", "remora_calls_in_flight", **OF_APPEND) == 1
+    assert value(found, "remora_calls_in_flight", "remora_calls_in_flight", **OF_APPEND) == 5
+    assert value(found, "remora_calls_waiting", "remora_calls_waiting", **OF_APPEND) == 3
 
 
 def test_durations_are_a_histogram() -> None:
@@ -110,8 +111,26 @@ def test_the_document_lists_every_metric_and_no_other() -> None:
     assert documented == set(_names(families(CALLS).values()))
 
 
+def test_the_document_lists_the_labels_of_each_metric() -> None:
+    rows = re.findall(r"^\| `(\w+)` \|([^|]*)\|", DOCUMENT.read_text("utf-8"), re.MULTILINE)
+    documented = {name: set(re.findall(r"`(\w+)`", labels)) for name, labels in rows}
+    found = families(CALLS)
+
+    labels = {
+        name: {label for sample in family.samples for label in sample.labels if label != "le"}
+        for name, family in zip(_names(found.values()), _own(found.values()), strict=True)
+    }
+
+    assert any(labels.values())
+    assert documented == labels
+
+
+def _own(found: Iterable[Metric]) -> Iterable[Metric]:
+    """Those of the process are not the server's own."""
+    return (family for family in found if not family.name.startswith("process_"))
+
+
 def _names(found: Iterable[Metric]) -> Iterable[str]:
-    """As they are asked for; those of the process are not the server's own."""
-    for family in found:
-        if not family.name.startswith("process_"):
-            yield f"{family.name}_total" if family.type == "counter" else family.name
+    """As they are asked for."""
+    for family in _own(found):
+        yield f"{family.name}_total" if family.type == "counter" else family.name

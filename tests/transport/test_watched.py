@@ -61,6 +61,30 @@ def test_a_call_under_way_is_counted_as_such(watched: Watched) -> None:
     eventually(lambda: watched.metric("remora_calls_in_flight", grpc_method="CountConversations") == 0)
 
 
+def test_a_call_that_no_thread_has_taken_is_counted_as_waiting(tmp_path: Path) -> None:
+    watched = Watched(tmp_path, "--model", "none", "--threads", "1", *WATCHED)
+    watched.changes = ("counts_wait",)
+    watched.start()
+    held = watched.directory / "held-up"
+    held.touch()
+
+    def counted(name: str) -> float:
+        return watched.metric(name, grpc_method="CountConversations")
+
+    with Remora(watched.endpoint, timeout=PATIENCE) as memory:
+        asked = {"user_id": f"{WAITING}{held}"}
+        callers = [threading.Thread(target=memory.count_conversations, kwargs=asked) for _ in range(3)]
+        for caller in callers:
+            caller.start()
+        eventually(lambda: (counted("remora_calls_in_flight"), counted("remora_calls_waiting")) == (3, 2))
+        held.unlink()
+        for caller in callers:
+            caller.join(PATIENCE)
+
+    eventually(lambda: (counted("remora_calls_in_flight"), counted("remora_calls_waiting")) == (0, 0))
+    watched.kill()
+
+
 def test_a_server_that_still_opens_its_store_is_alive_and_not_ready(watched: Watched) -> None:
     watched.changes = ("open_when_it_may",)
     held = watched.directory / HELD

@@ -273,14 +273,21 @@ fn unusable(unusable: Unusable) -> PyErr {
     PyValueError::new_err((argument, unusable.to_string()))
 }
 
-/// (path, how many ended by code, how many by bucket, seconds in all, how many are open).
+/// (path, how many ended by code, how many by bucket, seconds in all, how many are open, how many of these wait).
 #[derive(IntoPyObject)]
-struct MethodCalls(String, Vec<u64>, Vec<u64>, f64, usize);
+struct MethodCalls(String, Vec<u64>, Vec<u64>, f64, usize, usize);
 
 impl From<Calls> for MethodCalls {
     fn from(calls: Calls) -> Self {
         let seconds = calls.taken.as_secs_f64();
-        Self(calls.path, calls.ended, calls.buckets, seconds, calls.open)
+        Self(
+            calls.path,
+            calls.ended,
+            calls.buckets,
+            seconds,
+            calls.open,
+            calls.waiting,
+        )
     }
 }
 

@@ -23,6 +23,7 @@ use super::handler::{Answering, Handler};
 use super::head;
 use super::line::Line;
 use super::message::{Encoding, Interrupted, Message, Messages};
+use super::meter::Wait;
 use super::options::QUICK_REQUEST_BYTES;
 use super::peer::Peer;
 use super::pool::{Job, Outcome};
@@ -69,6 +70,11 @@ impl<H: Handler> Accepted<H> {
             return;
         }
         tokio::spawn(async move { call.serve(body, reply, &backlog, place).await });
+    }
+
+    /// Counts it as waiting until what is returned is dropped.
+    pub(super) fn wait(&self) -> Wait {
+        self.call.wait()
     }
 
     /// Refuses it because there is no room.
@@ -268,6 +274,7 @@ impl<H: Handler> Call<H> {
         if let Some(place) = admission.place() {
             return Ok(place);
         }
+        let _wait = self.wait();
         admission.places_or_turn(1).await.map_err(|turn| {
             turn.end(1);
             self.overloaded()
@@ -355,6 +362,7 @@ impl<H: Handler> Call<H> {
             backlog: Arc::clone(backlog),
             place,
             share,
+            wait: self.wait(),
         };
         match is_quick {
             true => self.shared.quick.push(job),
@@ -378,6 +386,11 @@ impl<H: Handler> Call<H> {
             Outcome::Failure(status) => Err(End::Failed(status)),
             Outcome::Stream(_) | Outcome::Broken | Outcome::NoRoom(..) => Err(self.broken()),
         }
+    }
+
+    /// Counts it as waiting until what is returned is dropped.
+    pub(super) fn wait(&self) -> Wait {
+        self.shared.meters.wait(self.method)
     }
 
     /// There is no answer, because the pool ends, or because a thread panicked.

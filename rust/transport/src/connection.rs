@@ -117,11 +117,13 @@ where
     }
     let calls = group(shared, connection, connected, call).await?;
     let count = calls.len() as u32;
+    let waits: Vec<_> = calls.iter().map(Accepted::wait).collect();
     let admitted = tokio::select! {
         biased;
         admitted = shared.admission.places_or_turn(count) => admitted,
         _ = poll_fn(|context| connection.poll_closed(context)) => return Err(Ended),
     };
+    drop(waits);
     match admitted {
         Ok(mut places) => {
             for call in calls {

@@ -72,7 +72,9 @@ impl Health {
         let status = if serving { SERVING } else { NOT_SERVING };
         let mut states = self.states.lock();
         match states.get(service) {
-            Some(state) => drop(state.send_replace(status)),
+            Some(state) => {
+                state.send_if_modified(|said| std::mem::replace(said, status) != status);
+            }
             None => drop(states.insert(service.to_owned(), watch::Sender::new(status))),
         }
     }

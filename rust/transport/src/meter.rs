@@ -40,6 +40,8 @@ pub struct Calls {
     pub taken: Duration,
     /// How many are under way.
     pub open: usize,
+    /// How many of these wait for a place or for a thread.
+    pub waiting: usize,
 }
 
 /// The counts of all methods. The last one's are of calls of no method.
@@ -51,6 +53,7 @@ struct Meter {
     buckets: [AtomicU64; BOUNDS.len() + 1],
     micros: AtomicU64,
     open: AtomicUsize,
+    waiting: AtomicUsize,
 }
 
 impl Meter {
@@ -61,6 +64,7 @@ impl Meter {
             buckets: Default::default(),
             micros: AtomicU64::new(0),
             open: AtomicUsize::new(0),
+            waiting: AtomicUsize::new(0),
         }
     }
 
@@ -85,6 +89,7 @@ impl Meter {
             buckets: counts(&self.buckets),
             taken: Duration::from_micros(self.micros.load(Ordering::Relaxed)),
             open: self.open.load(Ordering::Relaxed),
+            waiting: self.waiting.load(Ordering::Relaxed),
         }
     }
 }
@@ -117,6 +122,17 @@ impl Meters {
         }
     }
 
+    /// Counts a call of a method as waiting, from now until what is returned ends or is dropped.
+    pub(super) fn wait(self: &Arc<Self>, method: usize) -> Wait {
+        let mut wait = Wait {
+            meters: Arc::clone(self),
+            method,
+            is_counted: false,
+        };
+        wait.begin();
+        wait
+    }
+
     /// The counts of all methods that were called.
     pub(super) fn calls(&self) -> Vec<Calls> {
         let all = self.0.iter().map(Meter::calls);
@@ -145,5 +161,38 @@ impl Drop for Metered {
         let meter = &self.meters.0[self.method];
         meter.open.fetch_sub(1, Ordering::Relaxed);
         meter.count(self.code, self.began.elapsed());
+    }
+}
+
+/// A call that waits for a place or for a thread.
+pub(super) struct Wait {
+    meters: Arc<Meters>,
+    method: usize,
+    is_counted: bool,
+}
+
+impl Wait {
+    /// It waits again.
+    pub(super) fn begin(&mut self) {
+        if !std::mem::replace(&mut self.is_counted, true) {
+            self.waiting().fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// Its turn has come.
+    pub(super) fn end(&mut self) {
+        if std::mem::take(&mut self.is_counted) {
+            self.waiting().fetch_sub(1, Ordering::Relaxed);
+        }
+    }
+
+    fn waiting(&self) -> &AtomicUsize {
+        &self.meters.0[self.method].waiting
+    }
+}
+
+impl Drop for Wait {
+    fn drop(&mut self) {
+        self.end();
     }
 }

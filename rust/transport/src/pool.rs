@@ -15,6 +15,7 @@ use super::budget::Share;
 use super::flow::{Closer, Flow, Next, Source};
 use super::handler::{Answer, Handler, Question, Refusals};
 use super::message::{Encoding, Message};
+use super::meter::Wait;
 use super::status::Status;
 
 /// A request that waits for its answer. It holds a place and its bytes until then.
@@ -30,6 +31,8 @@ pub(super) struct Job<H: Handler> {
     pub(super) backlog: Arc<Backlog>,
     pub(super) place: Places,
     pub(super) share: Share,
+    /// Counts it as waiting until its turn has come.
+    pub(super) wait: Wait,
 }
 
 /// What became of a request.
@@ -87,7 +90,8 @@ impl<H: Handler> Job<H> {
 
     /// The job, if somebody waits for it and there is room for a reply. It checks again when its turn has come, because
     /// jobs before it may have taken the room.
-    fn with_room(self) -> Option<(Self, Making)> {
+    fn with_room(mut self) -> Option<(Self, Making)> {
+        self.wait.end();
         if self.reply.is_closed() {
             return None;
         }
@@ -139,6 +143,8 @@ pub(super) struct Pull {
     /// The backlog in which the message counts.
     pub(super) backlog: Arc<Backlog>,
     pub(super) place: Places,
+    /// Counts it as waiting until its turn has come.
+    pub(super) wait: Wait,
 }
 
 /// The answer to a stream that asked for a message.
@@ -158,7 +164,9 @@ impl Pull {
             reply,
             backlog,
             place,
+            wait,
         } = self;
+        drop(wait);
         if reply.is_closed() {
             return;
         }

@@ -53,7 +53,8 @@ impl<H: Handler> Quick<H> {
     fn run_some(&self, count: usize, handler: &H, pool: &Pool<H>) {
         for _ in 0..count {
             let Some(job) = self.next() else { return };
-            if let Some(job) = job.run_at_once(handler) {
+            if let Some(mut job) = job.run_at_once(handler) {
+                job.wait.begin();
                 pool.push(job);
             }
         }

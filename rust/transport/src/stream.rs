@@ -105,6 +105,7 @@ impl<H: Handler> Call<H> {
     ) -> Result<(), End> {
         loop {
             let turn = unless_reset(reply, turn(backlog)).await?;
+            let wait = self.wait();
             let place = unless_reset(reply, self.shared.admission.wait()).await?;
             let (sender, receiver) = oneshot::channel();
             self.shared.pool.pull(Pull {
@@ -112,6 +113,7 @@ impl<H: Handler> Call<H> {
                 reply: sender,
                 backlog: Arc::clone(backlog),
                 place,
+                wait,
             });
             let pulled = unless_reset(reply, receiver).await?;
             let (returned, pulled) = pulled.map_err(|_| self.lost())?;

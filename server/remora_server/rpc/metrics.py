@@ -96,7 +96,10 @@ class _Collected(Collector):
             "grpc_server_handling_seconds", "How long calls took until their reply was written.", labels=METHOD
         )
         under_way = GaugeMetricFamily(
-            "remora_calls_in_flight", "Calls that are answered now or wait to be.", labels=METHOD
+            "remora_calls_in_flight", "Calls that have begun and not ended; some of them wait.", labels=METHOD
+        )
+        waiting = GaugeMetricFamily(
+            "remora_calls_waiting", "Those of them that wait for a thread: the depth of the queue.", labels=METHOD
         )
         for each in calls:
             labels = self._labels.get(each.path) or _of_others(each.path)
@@ -104,7 +107,8 @@ class _Collected(Collector):
                 handled.add_metric([*labels, CODES[code]], count)
             took.add_metric(labels, [(_bound(bound), count) for bound, count in each.within], each.seconds)
             under_way.add_metric(labels, each.under_way)
-        return handled, took, under_way
+            waiting.add_metric(labels, each.waiting)
+        return handled, took, under_way, waiting
 
 
 def _of_others(path: str) -> tuple[str, str, str]:

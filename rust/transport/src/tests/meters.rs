@@ -1,5 +1,6 @@
 //! What is counted of calls.
 
+use super::refusals::gated;
 use super::*;
 use crate::meter::BOUNDS;
 
@@ -39,6 +40,46 @@ fn calls_are_counted_by_method_and_code() {
     assert_eq!(ended(&running, POOLED), [(0, 1)]);
     assert_eq!(ended(&running, ""), [(12, 2)]);
     assert_eq!(calls_of(&running, GATED), None);
+}
+
+#[test]
+fn calls_that_no_thread_has_taken_count_as_waiting() {
+    let running = Running::new(Options::default());
+    let (runtime, client) = running.client();
+    let counted = |open, waiting| {
+        let calls = calls_of(&running, GATED);
+        calls.is_some_and(|calls| (calls.open, calls.waiting) == (open, waiting))
+    };
+    runtime.block_on(async {
+        let calls = [(); WORKERS + 3].map(|()| tokio::spawn(gated(client.requests.clone())));
+        until(|| counted(WORKERS + 3, 3)).await;
+        running.stage.open();
+        for call in calls {
+            assert_eq!(call.await.unwrap(), Some(0));
+        }
+    });
+
+    assert!(counted(0, 0));
+}
+
+#[test]
+fn a_stream_waits_for_a_thread_as_other_calls_do() {
+    let running = Running::new(Options::default());
+    let (runtime, client) = running.client();
+    let waiting = || calls_of(&running, ENDLESS).map(|calls| calls.waiting);
+    runtime.block_on(async {
+        let gates = [(); WORKERS].map(|()| tokio::spawn(gated(client.requests.clone())));
+        until(|| running.stage.tried.load(Ordering::SeqCst) == 2 * WORKERS).await;
+        let requests = client.requests.clone();
+        let stream = tokio::spawn(async { Client { requests }.call(ENDLESS, b"").await.code });
+        until(|| waiting() == Some(1)).await;
+        stream.abort();
+        until(|| waiting() == Some(0)).await;
+        running.stage.open();
+        for call in gates {
+            assert_eq!(call.await.unwrap(), Some(0));
+        }
+    });
 }
 
 #[test]

@@ -62,6 +62,8 @@ const METHODS: [(&str, Answering); 12] = [
     (ENDLESS, Answering::Stream),
 ];
 
+/// How many threads answer what has to wait.
+const WORKERS: usize = 2;
 /// What Large answers with.
 const LARGE_BYTES: usize = 1 << 20;
 /// What Medium answers with: less than h2 takes of a stream for a peer that does not read.
@@ -276,7 +278,7 @@ impl Running {
             runner.run(&[unix, tcp].map(Arc::new)).unwrap();
             sender.send(()).unwrap();
         })];
-        for _ in 0..2 {
+        for _ in 0..WORKERS {
             let worker = Arc::clone(&transport);
             threads.push(thread::spawn(move || worker.work()));
         }
@@ -324,6 +326,12 @@ impl Drop for Running {
             let ended = thread.join();
             assert!(ended.is_ok() || thread::panicking());
         }
+    }
+}
+
+async fn until(holds: impl Fn() -> bool) {
+    while !holds() {
+        tokio::time::sleep(Duration::from_millis(1)).await;
     }
 }
 

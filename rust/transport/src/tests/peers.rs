@@ -69,12 +69,6 @@ fn replies_held(running: &Running) -> usize {
     running.transport.shared.budgets.replies.held()
 }
 
-async fn until(holds: impl Fn() -> bool) {
-    while !holds() {
-        tokio::time::sleep(Duration::from_millis(1)).await;
-    }
-}
-
 #[test]
 fn readers_that_do_not_read_hold_no_more_than_their_part_and_hinder_nobody() {
     const READERS: usize = 20;

@@ -225,6 +225,30 @@ fn calls_that_are_not_refused_yet_are_answered_when_there_is_room() {
 }
 
 #[test]
+fn calls_that_wait_for_room_are_counted_until_it_is_their_turn() {
+    let (running, runtime, under_way) = full();
+    let counted = |path| {
+        let calls = running.transport.calls();
+        let calls = calls.into_iter().find(|calls| calls.path == path);
+        calls.map_or((0, 0), |calls| (calls.open, calls.waiting))
+    };
+    let meanwhile = runtime.block_on(async {
+        let client = Client::connect(&running.path).await;
+        let waiting = tokio::spawn(async move { client.call(ECHO, b"").await.code });
+        until(|| counted(ECHO) == (1, 1)).await;
+        let meanwhile = counted(GATED);
+        running.stage.open();
+        for call in under_way.into_iter().chain([waiting]) {
+            assert_eq!(call.await.unwrap(), Some(0));
+        }
+        meanwhile
+    });
+
+    assert_eq!(meanwhile, (2, 0));
+    assert_eq!((counted(ECHO), counted(GATED)), ((0, 0), (0, 0)));
+}
+
+#[test]
 fn a_call_whose_deadline_passes_while_it_waits_for_room_is_not_answered() {
     let (running, runtime, _under_way) = full();
     let ended = runtime.block_on(async {

@@ -173,8 +173,9 @@ class NativeTransport:
                 within=list(zip(BOUNDS, accumulate(buckets), strict=True)),
                 seconds=seconds,
                 under_way=under_way,
+                waiting=waiting,
             )
-            for path, ended, buckets, seconds, under_way in self._native.calls()
+            for path, ended, buckets, seconds, under_way, waiting in self._native.calls()
         ]
 
     def failure(self) -> str:

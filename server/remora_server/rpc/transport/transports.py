@@ -36,6 +36,7 @@ class MethodCalls(Struct, frozen=True):
     """The calls of one method since the start; `path` is empty for those of no method.
 
     `ended` counts them by gRPC's code, `within` by upper bounds of their duration in seconds (rising, infinity last).
+    Of those that are under way, `waiting` wait for a thread, or for room to wait for one.
     """
 
     path: str
@@ -43,6 +44,7 @@ class MethodCalls(Struct, frozen=True):
     within: Sequence[tuple[float, int]]
     seconds: float
     under_way: int
+    waiting: int = 0
 
 
 class Transport(Binder, Protocol):
