@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import shutil
 import socket
 import ssl
@@ -35,6 +36,7 @@ from remora_server.rpc.transport.transports import ServerOptions
 Serve: TypeAlias = "Callable[..., Serving]"
 
 HELLO = {"role": "user", "content": "hello"}
+UNVERIFIED = r"has a TLS certificate that cannot be verified \(.*\); Tls\(ca_file="
 ALICE, BOB = "alice.agents.example", "spiffe://example/bob"
 
 
@@ -93,14 +95,27 @@ def texts(memory: Remora) -> list[str]:
     return [message.text for message in memory.conversation("c").messages()]
 
 
-def require_stranger(serving: Serving, tls: Tls | None) -> None:
-    """A client is not let in, and those who may come in are none the worse for it."""
+def require_stranger(serving: Serving, tls: Tls | None, told: str) -> None:
+    """A client is not let in and told why, and those who may come in are none the worse for it."""
 
     def ask(seconds: float) -> None:
-        with Remora(tcp(serving), tls=tls, timeout=seconds) as memory, pytest.raises(ConnectionFailedError):
+        with Remora(tcp(serving), tls=tls, timeout=seconds) as memory, pytest.raises(ConnectionFailedError, match=told):
             memory.count_tokens("hello")
 
     with_more_and_more_time(ask, DeadlineExceededError)
+
+
+async def require_async_stranger(serving: Serving, tls: Tls | None, told: str) -> None:
+    """As `require_stranger`."""
+    seconds = 0.2
+    while True:
+        async with AsyncRemora(tcp(serving), tls=tls, timeout=seconds) as memory:
+            with pytest.raises((ConnectionFailedError, DeadlineExceededError)) as raised:
+                await memory.count_tokens("hello")
+        if isinstance(raised.value, ConnectionFailedError):
+            assert re.search(told, str(raised.value))
+            return
+        seconds = min(4 * seconds, PATIENCE)
 
 
 def test_a_client_that_trusts_the_authority_is_served(serve: Serve, authority: Authority) -> None:
@@ -134,11 +149,11 @@ def test_large_messages_pass_in_both_directions(serve: Serve, authority: Authori
 
 
 def test_a_client_refuses_a_server_of_another_authority(serve: Serve, stranger: Authority) -> None:
-    require_stranger(serve(), Tls(ca_file=stranger.file))
+    require_stranger(serve(), Tls(ca_file=stranger.file), UNVERIFIED)
 
 
 def test_a_client_refuses_a_certificate_that_has_expired(serve: Serve, authority: Authority) -> None:
-    require_stranger(serve(authority.server(ends_in=-DAY)), Tls(ca_file=authority.file))
+    require_stranger(serve(authority.server(ends_in=-DAY)), Tls(ca_file=authority.file), UNVERIFIED)
 
 
 def test_a_client_refuses_a_certificate_of_another_host_unless_that_is_whom_it_wants(
@@ -146,7 +161,7 @@ def test_a_client_refuses_a_certificate_of_another_host_unless_that_is_whom_it_w
 ) -> None:
     serving = serve(authority.server("memory.example"))
 
-    require_stranger(serving, Tls(ca_file=authority.file))
+    require_stranger(serving, Tls(ca_file=authority.file), r"for another name; Tls\(server_name=")
     with client(serving, Tls(ca_file=authority.file, server_name="memory.example")) as memory:
         assert memory.count_tokens("hello").total == 1
 
@@ -154,9 +169,23 @@ def test_a_client_refuses_a_certificate_of_another_host_unless_that_is_whom_it_w
 def test_a_client_without_tls_gets_nowhere(serve: Serve, authority: Authority) -> None:
     serving = serve()
 
-    require_stranger(serving, None)
+    require_stranger(serving, None, "if it speaks TLS, the client needs tls=")
     with client(serving, Tls(ca_file=authority.file)) as memory:
         assert memory.count_tokens("hello").total == 1
+
+
+def test_a_server_without_tls_is_named_as_such(directory: Path, authority: Authority) -> None:
+    serving = Serving(directory)
+
+    require_stranger(serving, Tls(ca_file=authority.file), "speaks no TLS; leave out `tls`")
+    serving.close()
+
+
+def test_the_async_client_is_told_the_same(serve: Serve, authority: Authority, stranger: Authority) -> None:
+    serving = serve(mutual=True)
+
+    asyncio.run(require_async_stranger(serving, Tls(ca_file=stranger.file), UNVERIFIED))
+    asyncio.run(require_async_stranger(serving, Tls(ca_file=authority.file), "ended the TLS connection"))
 
 
 def test_a_client_of_the_authority_is_let_in(serve: Serve, authority: Authority) -> None:
@@ -176,7 +205,8 @@ def test_a_client_without_a_good_certificate_is_not_let_in(
         "a server's": authority.server(ALICE),
     }[case]
 
-    require_stranger(serving, Tls(ca_file=authority.file) if issued is None else shown(authority, issued))
+    told = Tls(ca_file=authority.file) if issued is None else shown(authority, issued)
+    require_stranger(serving, told, r"ended the TLS connection; if it requires certificates")
     with client(serving, shown(authority, authority.client(ALICE))) as memory:
         assert memory.count_tokens("hello").total == 1
 
@@ -301,7 +331,7 @@ def test_new_certificates_are_for_new_connections_and_end_no_stream(directory: P
         assert watched.is_active()
         with client(serving, Tls(ca_file=renewed.file)) as new:
             assert new.count_tokens("hello").total == 1
-        require_stranger(serving, Tls(ca_file=authority.file))
+        require_stranger(serving, Tls(ca_file=authority.file), UNVERIFIED)
         watched.cancel()
     serving.close()
 

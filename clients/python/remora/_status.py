@@ -9,6 +9,7 @@ from google.protobuf.message import DecodeError
 from google.rpc.error_details_pb2 import BadRequest, ErrorInfo, RetryInfo
 from google.rpc.status_pb2 import Status
 
+from remora._tls_failures import tls_failure
 from remora.errors import ConnectionFailedError, FailedCall, FieldViolation, RemoraError, class_of
 
 DOMAIN = "remora.dev"
@@ -41,13 +42,13 @@ def was_sent(error: grpc.RpcError) -> bool:
     return _UNSENT.match(cast("FailedCall", error).details() or "") is None
 
 
-def to_exception(error: grpc.RpcError, endpoint: str, allowed: float) -> RemoraError:
-    """The exception for a call to `endpoint` that failed; `allowed` is how many seconds it had."""
+def to_exception(error: grpc.RpcError, endpoint: str, allowed: float, *, tls: bool = False) -> RemoraError:
+    """The exception for a call to `endpoint` that failed, over TLS or not; `allowed` is how many seconds it had."""
     call = cast("FailedCall", error)
     status = _status(call)
     info = _info(status)
     if call.code() is grpc.StatusCode.UNAVAILABLE and not info.reason:
-        return _connection_failed(call, endpoint)
+        return _connection_failed(call, endpoint, tls=tls)
     violations = _violations(status)
     return class_of(call.code(), info.reason)(
         _text(call, violations, allowed),
@@ -65,14 +66,22 @@ def _text(call: FailedCall, violations: Sequence[FieldViolation], allowed: float
     return "; ".join(map(str, violations)) or call.details() or call.code().name
 
 
-def _connection_failed(call: FailedCall, endpoint: str) -> ConnectionFailedError:
-    why = (call.details() or "").rpartition(": ")[2].removesuffix("]")
+def _connection_failed(call: FailedCall, endpoint: str, *, tls: bool) -> ConnectionFailedError:
+    details = call.details() or ""
+    found = tls_failure(details, endpoint, tls=tls)
     return ConnectionFailedError(
-        f"no Remora server answers at {endpoint} ({why}); `remora serve` or Remora.start() starts one, and "
-        "the client's first argument or $REMORA_ENDPOINT says where it listens",
+        f"the server at {endpoint} {found}" if found else _nobody_answers(details, endpoint),
         code=call.code(),
         reason="CONNECTION_FAILED",
         metadata={"endpoint": endpoint},
+    )
+
+
+def _nobody_answers(details: str, endpoint: str) -> str:
+    why = details.rpartition(": ")[2].removesuffix("]")
+    return (
+        f"no Remora server answers at {endpoint} ({why}); `remora serve` or Remora.start() starts one, and "
+        "the client's first argument or $REMORA_ENDPOINT says where it listens"
     )
 
 

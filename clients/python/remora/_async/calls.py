@@ -247,7 +247,7 @@ class AsyncCalls:
             await backend.sleep(pause)
 
     def _failure(self, error: grpc.RpcError, previous: RemoraError | None, allowed: float) -> RemoraError:
-        failure = to_exception(error, self.endpoint, allowed)
+        failure = to_exception(error, self.endpoint, allowed, tls=self._tls is not None)
         passing = (ConnectionFailedError, ModelUnreachableError)
         if isinstance(failure, DeadlineExceededError) and isinstance(previous, passing):
             return previous  # the deadline passed during a reconnect, or a retry of the model
