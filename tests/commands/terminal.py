@@ -1,4 +1,4 @@
-"""Commands as processes, as a shell starts them."""
+"""Commands, in this process or in processes of their own, as a shell starts them."""
 
 from __future__ import annotations
 
@@ -6,15 +6,18 @@ import os
 import pty
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from unittest.mock import patch
 
 from tests.patience import PATIENCE
 
 from remora.v1 import transfer_service_pb2 as transfers
 from remora_server.commands.records import first_line, last_line, record_line
+from remora_server.main import main
 
 NONE: Mapping[str, str] = {}
 REMORA = [sys.executable, "-m", "remora_server.main"]
@@ -51,16 +54,35 @@ def begin(
 def remora(
     endpoint: str, *arguments: str | Path, given: bytes = b"", variables: Mapping[str, str] = NONE
 ) -> tuple[int, bytes, str]:
-    """A command's exit code, its output and what it said beside that."""
-    done = subprocess.run(
-        [*REMORA, *map(str, arguments)],
-        input=given,
-        capture_output=True,
-        env=environment(endpoint, variables),
-        check=False,
-        timeout=PATIENCE,
-    )
-    return done.returncode, done.stdout, done.stderr.decode()
+    """A command's exit code, its output and what it said beside that.
+
+    It runs in this process, on files for its streams: to begin a process takes longer than most commands.
+    """
+    with (
+        tempfile.TemporaryFile("w+", encoding="utf-8") as stdin,
+        tempfile.TemporaryFile("w+", encoding="utf-8") as stdout,
+        tempfile.TemporaryFile("w+", encoding="utf-8") as stderr,
+        patch.multiple(sys, stdin=stdin, stdout=stdout, stderr=stderr),
+        patch.dict(os.environ, environment(endpoint, variables), clear=True),
+    ):
+        stdin.buffer.write(given)
+        stdin.seek(0)
+        code = _ended(*map(str, arguments))
+        stdout.seek(0)
+        stderr.seek(0)
+        return code, bytes(stdout.buffer.read()), stderr.read()
+
+
+def _ended(*arguments: str) -> int:
+    """The exit code of a command."""
+    mask = os.umask(0o022)
+    os.umask(mask)
+    try:
+        return main(arguments)
+    except SystemExit as ended:  # after help, and where the command line is wrong
+        return int(ended.code or 0)
+    finally:
+        os.umask(mask)
 
 
 def done(endpoint: str, *arguments: str | Path, variables: Mapping[str, str] = NONE) -> bytes:
