@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import ExitStack
+from dataclasses import replace
 
 from benchmarks.engines.remora import Remora
 from benchmarks.engines.server import TEXTS
 from benchmarks.engines.trimming import MESSAGES, Calls, Engine, LangChain, Trimmer, history
 from benchmarks.interleaving import Bench, Cell, measure, started
 from benchmarks.report import show
-from benchmarks.slices import Figure, Measured, Row, cpu, rate
+from benchmarks.slices import Figure, Measured, Row, beside, cpu, rate
 from benchmarks.texts import texts
-from benchmarks.workloads.comparison import present, ratio
+from benchmarks.workloads.comparison import present, ratio, row
 
 from remora.v1.short_term_pb2 import ShortTermPolicy, SummarizeOverflow, TrimOverflow
 
@@ -26,6 +27,8 @@ POLICIES: Mapping[str, ShortTermPolicy | None] = {
     SUMMARIZE: ShortTermPolicy(max_tokens=100_000, summarize=SummarizeOverflow(keep_messages=2)),
 }
 """By what they are called. Summaries are extracted, without a model. A message has about 110 tokens."""
+PARTS = 3
+"""Slices of appends are so many times shorter than others, and as many more: the machine is the same in neighbours."""
 
 
 def run(bench: Bench) -> dict[str, Figure]:
@@ -35,7 +38,8 @@ def run(bench: Bench) -> dict[str, Figure]:
         for engine in started([server], bench.console):
             running.callback(engine.stop)
         trims = measure(bench, _cells(f"unix:{server.socket}", running), "short_term")
-        appends = measure(bench, [_appending(server, name) for name in POLICIES], "short_term")
+        brief = replace(bench, seconds=bench.seconds / PARTS, rounds=PARTS * bench.rounds)
+        appends = measure(brief, [_appending(server, name) for name in POLICIES], "short_term")
     show(bench.console, f"short_term: {MESSAGES:,} messages trimmed to 10, 50 and 90 % of their tokens", trims)
     show(bench.console, "short_term: one message an append, one client, in a conversation with a policy", appends)
     return figures([*trims, *appends])
@@ -75,7 +79,11 @@ def figures(rows: list[Row]) -> dict[str, Figure]:
         return ratio(rows, (name, _load(size)), (LangChain.name, _load(size)), rate)
 
     def over_without(name: str) -> Figure | None:
-        return ratio(rows, (APPEND, name), (APPEND, WITHOUT), cpu)
+        """The median of the ratios in each round."""
+        policy, without = row(rows, APPEND, name), row(rows, APPEND, WITHOUT)
+        if policy is None or without is None:
+            return None
+        return Figure.of(beside(policy, without), lambda both: cpu(both[0]) / cpu(both[1]))
 
     return present(
         {
