@@ -21,7 +21,8 @@ PYTHON_SOURCES := $(shell find server clients/python -name '*.py' -not -path '*/
 GO_SOURCES := benchmarks/load_go clients/go
 # Cargo builds into CARGO_TARGET_DIR, by default target/.
 CARGO := cargo
-PYTEST := $(BIN)/python -m pytest -n auto --quiet
+# With the byte code of tests kept, whatever the environment says: to compile them takes each worker half a minute.
+PYTEST := PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n auto --quiet
 BRIEF := --hypothesis-profile=brief -m 'not faults and not slow'
 CHECKED := --hypothesis-profile=check -m 'not faults'
 
@@ -112,8 +113,9 @@ suites: $(READY) $(foreach suite,voltagent langgraph-js $(PYTHON_SUITES),$(SUITE
 		"Java's tests" "tools/test_java.sh --if-installed"
 
 .PHONY: faults
-faults: $(READY) ## Test faults for half an hour: at every point, isolation of tenants, 200 kills; KILLS=count, SEED=one to repeat
-	@tools/run_parts.sh "tests of faults" "$(PYTEST) -m faults" "kills" \
+faults: $(READY) ## Test faults: at every point, isolation of tenants, all examples of properties, 200 kills; KILLS=count, SEED=one to repeat
+	@tools/run_parts.sh "tests of faults" "$(PYTEST) -m faults" \
+		"properties, with all examples" "$(PYTEST) -m 'hypothesis and not faults'" "kills" \
 		"$(BIN)/python -m tests.faults.kills $(if $(KILLS),--kills $(KILLS)) $(if $(SEED),--seed $(SEED))"
 
 .PHONY: bench

@@ -7,8 +7,11 @@ from pathlib import Path
 
 import hypothesis
 import pytest
+from tests.failed_names import pytest_terminal_summary
 
 from remora_server.locking import check_order
+
+__all__ = ["pytest_terminal_summary"]
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -17,13 +20,13 @@ os.environ.setdefault("REMORA_MODEL_DIR", str(ROOT / ".cache" / "model"))
 
 # Tests run beside others on small machines: how long an example takes is no property of the code.
 hypothesis.settings.register_profile("remora", deadline=None, print_blob=True)
-hypothesis.settings.register_profile("check", hypothesis.settings.get_profile("remora"), max_examples=60)
-hypothesis.settings.register_profile("brief", hypothesis.settings.get_profile("remora"), max_examples=35)
+hypothesis.settings.register_profile("check", hypothesis.settings.get_profile("remora"), max_examples=30)
+hypothesis.settings.register_profile("brief", hypothesis.settings.get_profile("remora"), max_examples=20)
 hypothesis.settings.load_profile("remora")
 
 check_order()
 
-LONG = ("faults", "storage", "commands", "network")
+LONG = ("faults", "isolation", "input", "storage", "commands", "network", "store")
 """The folders of the modules that take longest."""
 
 

@@ -1,11 +1,11 @@
-"""How often a property is tried: as often as it says where there is time, less in `make test`."""
+"""How often a property is tried: as often as it says in `make faults`, less in `make check` and `make test`."""
 
 from __future__ import annotations
 
 import hypothesis
 
 USUAL = 100
-"""The examples of a property that does not say how many, where there is time."""
+"""The examples of a property that does not say how many, in `make faults`."""
 
 
 def examples(count: int) -> int:

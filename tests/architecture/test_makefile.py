@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -69,3 +70,37 @@ def test_the_names_of_rusts_tests_that_failed_are_kept(tmp_path: Path) -> None:
     assert done.returncode == 1
     assert done.stdout == output
     assert (tmp_path / "names").read_text() == "    a::b\n    src/c.rs - c (line 3)\n"
+
+
+FAILING = """
+import pytest
+
+@pytest.mark.parametrize("number", range(3))
+def test_some_fail(number):
+    assert number == 0
+
+@pytest.fixture
+def broken():
+    raise OSError
+
+def test_an_error(broken):
+    pass
+"""
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_the_names_of_pythons_tests_that_failed_are_kept(tmp_path: Path, workers: int) -> None:
+    (tmp_path / "test_a.py").write_text(FAILING)
+    (tmp_path / "pytest.ini").write_text("[pytest]\n")
+    names = tmp_path / "names"
+
+    done = ended(
+        sys.executable,
+        *("-m", "pytest", "-n", str(workers), "-p", "tests.failed_names", "-p", "no:langsmith_plugin"),
+        *("-c", str(tmp_path / "pytest.ini"), str(tmp_path)),
+        NAMES=str(names),
+    )
+
+    assert done.returncode == 1, done.stdout
+    failed = ["test_a.py::test_an_error", "test_a.py::test_some_fail[1]", "test_a.py::test_some_fail[2]"]
+    assert sorted(names.read_text().split()) == failed

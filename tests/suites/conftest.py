@@ -8,7 +8,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tests.failed_names import pytest_terminal_summary
 from tests.faults.sidecar import ROOT, Sidecar
+
+__all__ = ["pytest_terminal_summary"]
 
 
 class Server(Sidecar):
