@@ -1,4 +1,4 @@
-"""`remora health` tells by its exit code whether a server answers, and needs neither the client nor protobuf."""
+"""`remora health` tells by its exit code whether a server answers, and needs neither the client nor gRPC."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ import json
 import socket
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import grpc
@@ -16,19 +17,19 @@ import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_health.v1.health import HealthServicer
 from tests.commands.terminal import remora
-from tests.patience import eventually
+from tests.patience import PATIENCE, eventually
 
 from remora.testing import serve
+from remora_server.commands.health_check import NoAnswer, is_serving
 from remora_server.main import main
 
 
-@pytest.mark.parametrize("arguments", [[], ["--liveness"]])
-def test_a_server_that_answers_is_well(arguments: list[str]) -> None:
-    with serve("--model", "none") as endpoint:
-        code, said, error = remora(endpoint, "health", *arguments)
+@pytest.mark.parametrize("transport", ["native", "grpcio"])
+def test_a_server_that_answers_is_well(transport: str) -> None:
+    with serve("--model", "none", "--transport", transport) as endpoint:
+        told = [remora(endpoint, "health", *asked) for asked in ([], ["--startup"], ["--liveness"])]
 
-    assert (code, error) == (0, "")
-    assert said == b"liveness: serving\n" if arguments else b"readiness: serving\n"
+    assert told == [(0, f"{service}: serving\n".encode(), "") for service in ("readiness", "startup", "liveness")]
 
 
 def test_the_port_of_probes_answers_as_well() -> None:
@@ -77,11 +78,67 @@ def test_a_server_that_drains_is_alive_and_has_no_readiness(tmp_path: Path, caps
     assert capsys.readouterr().err == f"remora: {endpoint} has no readiness: its log says why\n"
 
 
-def test_a_probe_imports_neither_the_client_nor_protobuf_nor_what_packages_say_of_themselves() -> None:
+@contextmanager
+def answering(sent: bytes) -> Iterator[str]:
+    """Who answers everybody with these bytes, and waits until the caller has gone; the endpoint."""
+
+    def answer() -> None:
+        with suppress(OSError):
+            while True:
+                peer, _ = listener.accept()
+                with peer, suppress(ConnectionError):
+                    peer.sendall(sent)
+                    if not sent:
+                        peer.shutdown(socket.SHUT_WR)
+                    while peer.recv(1024):
+                        pass
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        threading.Thread(target=answer, daemon=True).start()
+        yield f"127.0.0.1:{listener.getsockname()[1]}"
+        listener.shutdown(socket.SHUT_RDWR)
+
+
+@pytest.mark.parametrize(
+    ("sent", "why"),
+    [
+        (b"HTTP/1.1 400 Bad Request\r\n\r\n", "it speaks no gRPC without TLS"),
+        (b"\x15\x03\x03\x00\x02\x02\x46 more of a record", "it speaks no gRPC without TLS"),
+        (b"", "it closed the connection"),
+        (bytes([0, 0, 4, 3, 0, 0, 0, 0, 1, 0, 0, 0, 1]), "it knows no such health"),
+    ],
+    ids=["http/1.1", "tls", "closed", "reset"],
+)
+def test_who_speaks_no_grpc_is_no_server(sent: bytes, why: str) -> None:
+    with answering(sent) as endpoint, pytest.raises(NoAnswer, match=why):
+        is_serving(endpoint, "readiness", PATIENCE)
+
+
+def test_who_never_answers_is_waited_for_no_longer_than_was_said() -> None:
+    with answering(bytes([0, 0, 0, 4, 0, 0, 0, 0, 0])) as endpoint, pytest.raises(NoAnswer, match=r"within 0\.1 s"):
+        is_serving(endpoint, "readiness", 0.1)
+
+
+@pytest.mark.parametrize("endpoint", ["", "localhost", "localhost:http", ":50051"])
+def test_an_endpoint_that_is_none_is_told(endpoint: str) -> None:
+    with pytest.raises(NoAnswer, match="neither unix:/path nor host:port"):
+        is_serving(endpoint, "readiness", PATIENCE)
+
+
+def test_an_answer_may_come_in_pieces_among_other_frames() -> None:
+    ping = bytes([0, 0, 8, 6, 0, 0, 0, 0, 0]) + b"12345678"
+    padded = bytes([0, 0, 7, 0, 8, 0, 0, 0, 1, 2, 0, 0, 0, 0]) + b"pp"
+    rest = bytes([0, 0, 3, 0, 1, 0, 0, 0, 1, 2]) + b"\x08\x01"
+
+    with answering(ping + padded + rest) as endpoint:
+        assert is_serving(endpoint, "readiness", PATIENCE)
+
+
+def test_a_probe_imports_neither_the_client_nor_grpc_nor_protobuf_nor_what_packages_say_of_themselves() -> None:
     program = "import json, sys, remora_server.commands.health; print(json.dumps([*sys.modules]))"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
 
     imported = json.loads(done.stdout)
 
-    assert "grpc" in imported
-    assert not {"google.protobuf", "remora._sync.client", "msgspec", "importlib.metadata"} & {*imported}
+    assert "remora_server.commands.health_check" in imported
+    assert not {"grpc", "google.protobuf", "remora._sync.client", "msgspec", "importlib.metadata"} & {*imported}

@@ -1,6 +1,6 @@
 """`remora health`: whether a server answers, as an exit code, for probes of containers.
 
-A probe runs often and has little CPU, so this imports neither the client nor protobuf: its messages are of one field.
+A probe runs often and has little CPU, so this imports neither the client nor gRPC.
 """
 
 from __future__ import annotations
@@ -9,18 +9,14 @@ import argparse
 import os
 from typing import Any
 
-import grpc
-
 from remora.address import ENDPOINT_VARIABLE, default_endpoint
 from remora_server.commands import standard_output
 from remora_server.commands.failures import CommandFailed
+from remora_server.commands.health_check import NoAnswer, is_serving
 from remora_server.commands.parsing import name
 
-CHECK = "/grpc.health.v1.Health/Check"
 SECONDS = 3.0
-READINESS, LIVENESS = "readiness", "liveness"
-SERVING = b"\x08\x01"
-"""HealthCheckResponse with `status: SERVING`."""
+READINESS, STARTUP, LIVENESS = "readiness", "startup", "liveness"
 
 
 def fill(parser: argparse.ArgumentParser) -> None:
@@ -32,29 +28,29 @@ def fill(parser: argparse.ArgumentParser) -> None:
         help="the server, or its health_listen: unix:/path or host:port "
         "(default: $REMORA_ENDPOINT, else the default of `remora serve`)",
     )
-    parser.add_argument(
-        "--liveness", action="store_true", help="ask whether the process runs, not whether it answers calls"
-    )
+    asked = parser.add_mutually_exclusive_group()
+    for service, what in ((STARTUP, "it has opened its store"), (LIVENESS, "its process runs")):
+        asked.add_argument(
+            f"--{service}",
+            dest="service",
+            action="store_const",
+            const=service,
+            default=READINESS,
+            help=f"ask whether {what}, not whether it answers calls and takes writes",
+        )
 
 
 def run(given: dict[str, Any]) -> None:
     """Ask gRPC's health service once."""
     endpoint = given["endpoint"] or os.environ.get(ENDPOINT_VARIABLE) or default_endpoint()
-    service = LIVENESS if given["liveness"] else READINESS
-    if _check(endpoint, service) != SERVING:
+    service = given["service"]
+    try:
+        serves = is_serving(endpoint, service, SECONDS)
+    except NoAnswer as error:
+        raise CommandFailed(
+            f"no Remora server answers at {endpoint} ({error}): start one with `remora serve`, or name its address "
+            f"with --endpoint or ${ENDPOINT_VARIABLE}"
+        ) from error
+    if not serves:
         raise CommandFailed(f"{endpoint} has no {service}: its log says why")
     standard_output.write(f"{service}: serving\n")
-
-
-def _check(endpoint: str, service: str) -> bytes:
-    request = b"\x0a" + bytes([len(service)]) + service.encode()
-    with grpc.insecure_channel(endpoint, options=[("grpc.enable_http_proxy", 0)]) as channel:
-        try:
-            ask = channel.unary_unary(CHECK, request_serializer=bytes, response_deserializer=bytes)
-            return ask(request, timeout=SECONDS)
-        except grpc.RpcError as error:
-            why = (error.details() or error.code().name).rpartition(": ")[2].removesuffix("]")
-            raise CommandFailed(
-                f"no Remora server answers at {endpoint} ({why}): start one with `remora serve`, or name its address "
-                f"with --endpoint or ${ENDPOINT_VARIABLE}"
-            ) from error
