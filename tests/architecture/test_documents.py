@@ -22,6 +22,8 @@ NAME = re.compile(r"`([\w.*/-]+(?:\.(?:py|rs|proto|md|sh|json|toml|yaml|sql|impo
 """A file by its ending, a folder by its slash."""
 LINK = re.compile(r"\]\(([\w./-]+)(?:#[\w-]+)?\)")
 """What a link within the repository leads to."""
+TEST = re.compile(r"`(?:(tests/[\w/]+\.py)::)?(test_\w+)`")
+"""A test, and the file that stands before it."""
 NOT_THERE = re.compile(r"(^|/)x(_service)?\.|^(\.look-|damaged/|journal/)")
 """Names that stand for any other, and those of a data directory."""
 
@@ -54,6 +56,18 @@ def test_links_lead_to_files() -> None:
 
     missing = [(document.name, link) for document, link in links if not (document.parent / link).exists()]
     assert len(links) > 50
+    assert missing == []
+
+
+def test_tests_that_the_page_on_ballerina_names_are_there() -> None:
+    named = TEST.findall((ROOT / "docs/ballerina.md").read_text("utf-8"))
+
+    missing = [
+        (file, test)
+        for file, test in named
+        if f"def {test}(" not in (ROOT / (file or "tests/client/test_ballerina_short_term.py")).read_text("utf-8")
+    ]
+    assert len(named) > 15
     assert missing == []
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 
+import grpc
 import pytest
 from tests.engine.chat_server import ChatServer, completion, instruction_of, text_of
 from tests.engine.endpoint_server import Answer, Asked, error
@@ -18,6 +19,9 @@ from remora import Conversation, DeleteOldest, Flush, Remora, Summarize, Trim
 from remora.errors import ConversationNotFoundError, InvalidArgumentError
 from remora.short_term import ShortTerm
 from remora.testing import serve
+from remora.v1 import conversation_pb2
+from remora.v1.conversation_service_pb2 import CreateConversationRequest
+from remora.v1.short_term_pb2 import ShortTermPolicy
 
 HEAD = "CONVERSATION SUMMARY: "
 TEN = " ".join(["tea"] * 10)
@@ -91,6 +95,19 @@ def test_get_without_a_message_gives_the_whole_window(memory: Remora) -> None:
     assert ids(chat) == list("abc")
 
 
+def test_get_adds_what_long_term_memory_knows_within_the_same_limit(memory: Remora) -> None:
+    memory.static_facts.set(["Remote work: 3 days a week."])
+    memory.user("sarah").blocks.update("another session", "I live in Colombo.")
+    chat = memory.conversation("c", user_id="sarah")
+    say(chat, "a", text="Where do I live?")
+
+    context = chat.context(200, facts=True, static_facts=True)
+
+    facts = [item.message.text for item in context.items if item.section in {"static_facts", "facts"}]
+    assert facts == ["Remote work: 3 days a week.", "user lives in Colombo"]
+    assert context.tokens_used <= 200
+
+
 def test_update_takes_one_message_or_many_and_counts_their_tokens(memory: Remora) -> None:
     chat = memory.conversation("c")
     chat.append({"role": "user", "content": TEN})
@@ -122,6 +139,16 @@ def test_update_beyond_the_limit_runs_the_configured_strategy_on_the_older_messa
     eventually(lambda: ids(chat), until=left.__eq__)
 
     assert everything(chat) == list("abcde")
+
+
+def test_a_policy_has_exactly_one_strategy(memory: Remora) -> None:
+    conversation = conversation_pb2.Conversation(id="c", short_term=ShortTermPolicy(max_tokens=40))
+
+    with pytest.raises(grpc.RpcError) as refused:
+        memory.stubs.conversations.CreateConversation(CreateConversationRequest(conversation=conversation))
+
+    assert refused.value.code() is grpc.StatusCode.INVALID_ARGUMENT
+    assert "overflow: is required" in str(refused.value.details())
 
 
 def test_delete_clears_the_messages_the_system_message_the_summary_and_the_blocks_of_the_session(
@@ -233,6 +260,19 @@ def test_summarize_bounds_the_summary_and_names_the_model_that_wrote_it(memory: 
     assert summary.token_count <= 15
     assert summary.model == "scribe"
     assert model.asked[0].body["max_tokens"] == 15
+
+
+def test_summarize_without_a_model_keeps_what_was_said_and_says_so() -> None:
+    with serve("--model=none") as endpoint, Remora(endpoint, timeout=PATIENCE) as memory:
+        chat = memory.conversation("c", short_term=Summarize(40, 20, keep_messages=2))
+        say(chat, *"abcde", text=f"{TEN}.")
+
+        summary = eventually(lambda: chat.window().summary)
+
+    assert summary is not None
+    assert summary.model == "extractive"
+    assert f"{TEN}." in summary.text
+    assert summary.token_count <= 20
 
 
 @pytest.mark.parametrize(

@@ -70,3 +70,17 @@ def test_an_update_may_take_the_default_policy_away(tmp_path: Path) -> None:
         chat.update(short_term=None)
 
         assert (kept, chat.get().short_term) == (OF_BALLERINA, None)
+
+
+def test_a_window_and_its_summary_are_there_after_a_restart(tmp_path: Path) -> None:
+    with served(tmp_path) as memory:
+        chat = memory.conversation("c", short_term=Summarize(40, 20, keep_messages=2))
+        chat.append([{"role": "user", "content": " ".join(["tea"] * 10)}] * 5)
+        before = eventually(chat.window, until=lambda window: window.summary is not None)
+        said = chat.messages(view="all")
+    with served(tmp_path) as memory:
+        chat = memory.conversation("c")
+
+        assert chat.window() == before
+        assert chat.messages() == said[-2:]
+        assert chat.messages(view="all") == said
