@@ -1,4 +1,4 @@
-"""Conversations that wait for background work. Each has one turn at a time; a failed turn is repeated after a pause."""
+"""Conversations that wait for background work. Each has one turn at a time. A failed turn is repeated after a pause."""
 
 from __future__ import annotations
 
@@ -41,7 +41,9 @@ class Turns:
         self._stopping = False
 
     def wait(self, key: Key, revision: int) -> None:
-        """Queue a turn of a conversation, behind all others. The turn must see this revision."""
+        """Queue a turn of a conversation, behind all others; after its pause, where its last one failed. The turn must
+        see this revision.
+        """
         with self._changed:
             self._waiting[key] = max(revision, self._waiting.get(key, 0))
             self._changed.notify()
@@ -66,8 +68,13 @@ class Turns:
         return None
 
     def _first(self) -> tuple[Key, int] | None:
-        key = next((key for key in self._waiting if key not in self._running), None)
+        key = next((key for key in self._waiting if key not in self._running and not self._is_paused(key)), None)
         return None if key is None else (key, self._waiting.pop(key))
+
+    def _is_paused(self, key: Key) -> bool:
+        """Whether a conversation waits for the end of its pause, however often it is written to meanwhile."""
+        failed = self._failed.get(key)
+        return failed is not None and failed.due != NEVER
 
     def over(self, key: Key) -> None:
         """End a conversation's turn, however it went."""
