@@ -67,4 +67,6 @@ WRITABLE=$(mktemp --directory /tmp/remora-container-XXXXXX)
 chown "$IMAGE_USER" "$WRITABLE"
 
 tools/run_in_image.sh version
+# With the image's Python. The program is not in the image.
+IMAGE_ENTRYPOINT=$(dirname "$IMAGE_ENTRYPOINT")/python tools/run_in_image.sh -c "$(cat tools/time_in_image.py)" "$WRITABLE"
 TMPDIR=$WRITABLE .venv/bin/python demo/demo.py --remora tools/run_in_image.sh
