@@ -32,40 +32,45 @@ def write_something_of_everything(caller: Caller) -> None:
     for user in ("u", "v"):
         _write_facts(caller, user)
     for conversation, user in (("c", "u"), ("d", "v")):
-        given: Any = {
-            "conversation": {
-                "id": conversation,
-                "user_id": user,
-                "title": "A trip",
-                "metadata": b"\xff\0",
-                "attributes": {"k": {"integer": 7}},
-            }
-        }
-        ask(caller, "CreateConversation", pb.CreateConversationRequest(**given))
-        for speaker in ("u", "v"):
-            said: Any = [
-                {
-                    "id": f"m{number}",
-                    "role": "user",
-                    "text": f"night train {number}",
-                    "attributes": {"k": {"integer": 1}},
-                }
-                for number in range(5)
-            ]
-            ask(
-                caller,
-                "AppendMessages",
-                pb.AppendMessagesRequest(conversation_id=conversation, user_id=speaker, messages=said),
-            )
-        steps: Any = [{"id": f"s{number}", "conversation_id": conversation, "type": 1} for number in range(3)]
-        ask(caller, "SaveSteps", history.SaveStepsRequest(steps=steps))
-        for scope in ({"conversation_id": conversation}, {"user_id": user}):
-            held: Any = {"scope": scope, "content": b"\0held\xff"}
-            ask(caller, "SetWorkingMemory", memory.SetWorkingMemoryRequest(**held))
-        _write_a_summary(caller, conversation)
-        _leave_receipts(caller, conversation)
+        write_a_conversation(caller, conversation, user)
     _write_what_is_of_no_conversation(caller)
     ask(caller, "ListReceipts", memory.ListReceiptsRequest())  # which waits until they are written
+
+
+def write_a_conversation(caller: Caller, conversation: str, user: str) -> None:
+    """With messages of both users, steps, a summary and receipts; and its user's working memory."""
+    given: Any = {
+        "conversation": {
+            "id": conversation,
+            "user_id": user,
+            "title": "A trip",
+            "metadata": b"\xff\0",
+            "attributes": {"k": {"integer": 7}},
+        }
+    }
+    ask(caller, "CreateConversation", pb.CreateConversationRequest(**given))
+    for speaker in ("u", "v"):
+        said: Any = [
+            {
+                "id": f"m{number}",
+                "role": "user",
+                "text": f"night train {number}",
+                "attributes": {"k": {"integer": 1}},
+            }
+            for number in range(5)
+        ]
+        ask(
+            caller,
+            "AppendMessages",
+            pb.AppendMessagesRequest(conversation_id=conversation, user_id=speaker, messages=said),
+        )
+    steps: Any = [{"id": f"s{number}", "conversation_id": conversation, "type": 1} for number in range(3)]
+    ask(caller, "SaveSteps", history.SaveStepsRequest(steps=steps))
+    for scope in ({"conversation_id": conversation}, {"user_id": user}):
+        held: Any = {"scope": scope, "content": b"\0held\xff"}
+        ask(caller, "SetWorkingMemory", memory.SetWorkingMemoryRequest(**held))
+    _write_a_summary(caller, conversation)
+    _leave_receipts(caller, conversation)
 
 
 def _write_a_summary(caller: Caller, conversation: str) -> None:
