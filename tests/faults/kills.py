@@ -79,12 +79,13 @@ class KillRun:
         *,
         changes: Sequence[str] = (),
         writers: int = WRITERS,
+        answers: int = ANSWERS,
         load_seconds: float = LOAD_SECONDS,
         arguments: Sequence[str] = SERVE,
     ) -> None:
         """`changes` are made in every server that is started."""
         self._random = random.Random(f"{seed} kills")
-        self._load_seconds = load_seconds
+        self._answers, self._load_seconds = answers, load_seconds
         self.changes = tuple(changes)
         self.sidecar = Sidecar(directory, *arguments)
         self._logs = {f"user-{number}": directory / f"user-{number}.log" for number in range(writers)}
@@ -107,7 +108,7 @@ class KillRun:
         with self.open():
             self.start()
             for number in range(1, count + 1):
-                self.load(ANSWERS, self._random.uniform(0.0, self._load_seconds))
+                self.load(self._answers, self._random.uniform(0.0, self._load_seconds))
                 self._restart()
                 self.look()
                 yield number
@@ -233,12 +234,13 @@ def main() -> int:
     """Kill, and show how far it is."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--kills", type=int, default=200)
+    parser.add_argument("--answers", type=int, default=ANSWERS, help="of each writer, at least, before a kill")
     parser.add_argument("--seconds", type=float, default=LOAD_SECONDS, help="the longest load before a kill")
     parser.add_argument("--seed", type=int, default=random.randrange(1 << 32))
     given = parser.parse_args()
     sys.stdout.write(f"seed {given.seed}: --seed {given.seed} asks and kills alike again\n")
     directory = Path(tempfile.mkdtemp(prefix="remora-kills-"))
-    run = KillRun(directory, given.seed, load_seconds=given.seconds)
+    run = KillRun(directory, given.seed, answers=given.answers, load_seconds=given.seconds)
     try:
         _show(run, given.kills)
     except Faults as faults:

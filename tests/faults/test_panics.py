@@ -38,6 +38,7 @@ ENGINE, JOURNAL, PYTHON = failpoints.ENGINE_VARIABLE, failpoints.JOURNAL_VARIABL
 THREADS, WAITING = 2, 2
 CALLS = 5 * (THREADS + WAITING)
 """If each call that comes to nothing kept its place, there would be none left after so many."""
+ACTIONS = ["raise", pytest.param("exit", marks=pytest.mark.slow)]
 PLANTED = "a panic was planted here"
 """What the engine's planted panics say, which may be contents where others panic."""
 
@@ -151,7 +152,7 @@ def test_a_panic_of_the_engine_ends_one_call_at_most(tmp_path: Path, point: str)
 
 
 @pytest.mark.parametrize("transport", ["native", "grpcio"])
-@pytest.mark.parametrize("action", ["raise", "exit"])
+@pytest.mark.parametrize("action", ACTIONS)
 @pytest.mark.parametrize("point", ["caller_identified", "call_answered"])
 def test_whatever_is_raised_below_a_call_is_answered_as_internal(
     tmp_path: Path, point: str, action: str, transport: str
@@ -177,7 +178,7 @@ def counted_as(tenant: str, endpoint: str) -> str:
     return "OK"
 
 
-@pytest.mark.parametrize("action", ["raise", "exit"])
+@pytest.mark.parametrize("action", ACTIONS)
 @pytest.mark.parametrize(
     "point", ["applier_turn", "expiry_turn", "health_turn", "panics_turn", "transport_run", "worker_run"]
 )
@@ -191,7 +192,7 @@ def test_a_thread_that_fails_is_begun_anew(tmp_path: Path, point: str, action: s
         assert store.sidecar.stop() == 0
 
 
-@pytest.mark.parametrize("action", ["raise", "exit"])
+@pytest.mark.parametrize("action", ACTIONS)
 def test_a_token_that_is_replaced_is_good_no_more_though_the_thread_that_sees_it_fails(
     tmp_path: Path, action: str
 ) -> None:
@@ -445,7 +446,7 @@ def test_messages_are_embedded_whatever_befalls_the_threads_that_do_it(tmp_path:
         require_works(store)
 
 
-@pytest.mark.parametrize("action", ["raise", "exit"])
+@pytest.mark.parametrize("action", ACTIONS)
 def test_messages_are_embedded_by_an_endpoint_when_the_thread_of_a_request_ends(tmp_path: Path, action: str) -> None:
     with EmbeddingServer() as server:
         endpoint = ("--model", "auto", "--embedding-url", server.url, "--embedding-model", "letters")

@@ -70,6 +70,7 @@ def in_parts(data: bytes) -> list[bytes]:
     return [data[begin : begin + UPLOADED_PART_BYTES] for begin in range(0, len(data), UPLOADED_PART_BYTES)]
 
 
+@pytest.mark.slow
 def test_a_value_beyond_the_memory_of_the_database_is_checkpointed_and_read(tmp_path: Path) -> None:
     state = random.Random(1).randbytes(DATABASE_BYTES)
     store = opened_at(tmp_path)
