@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -14,6 +15,7 @@ from tests.store.test_facts import TEA, add
 
 from remora.v1.fact_pb2 import Fact
 from remora.v1.message_pb2 import Message
+from remora_server.domain.conversations import ConversationDraft, ConversationUpdate
 from remora_server.domain.errors import ReceiptNotFound
 from remora_server.domain.messages import Edit, Remove, Replace
 from remora_server.domain.receipts import Receipt, ReceiptDraft, ReceiptQuery, ReplyItem, TextForm, Texts, digest
@@ -170,6 +172,51 @@ def test_what_is_erased_before_its_receipt_is_written_is_not_kept(tenant: Tenant
     write(tenant, given)
 
     assert texts(tenant) == [None, "b"]
+
+
+@pytest.mark.parametrize(
+    "lose",
+    [
+        lambda tenant: tenant.store.messages.delete(tenant.write, "c", "tom", ["theirs"]),
+        lambda tenant: tenant.store.messages.edit(tenant.write, "c", "tom", [Remove("theirs")], allow_missing=False),
+        lambda tenant: tenant.store.messages.clear(tenant.write, "c", "tom"),
+        lambda tenant: tenant.store.users.clear(tenant.write, "tom"),
+        lambda tenant: tenant.store.users.delete(tenant.write, "tom"),
+    ],
+    ids=["deleted", "edited", "cleared", "cleared everywhere", "user deleted"],
+)
+def test_what_another_user_loses_before_a_receipt_is_written_is_not_kept(
+    tenant: Tenant, lose: Callable[[Tenant], object]
+) -> None:
+    given = draft(tenant, "r", *said(tenant), *said(tenant, "tom"))
+    lose(tenant)
+
+    write(tenant, given)
+
+    assert texts(tenant) == ["a", "b", None]
+
+
+def test_what_the_storage_limit_prunes_before_a_receipt_is_written_is_not_kept(tenant: Tenant) -> None:
+    given = draft(tenant)
+    limited = ConversationUpdate(ConversationDraft("c", storage_limit=2), frozenset({"storage_limit"}))
+    tenant.store.conversations.update(tenant.write, "c", "sarah", limited)
+    tenant.append("new")
+
+    write(tenant, given)
+
+    left = {message.text for user in ("sarah", "tom") for message in tenant.messages(user=user)}
+    assert len(left) == 2
+    assert texts(tenant) == [text if text in left else None for text in ("a", "b")]
+
+
+def test_a_message_of_the_same_id_and_text_does_not_bring_back_what_was_erased(tenant: Tenant) -> None:
+    given = draft(tenant)
+    tenant.store.conversations.delete(tenant.write, "c", "", allow_missing=False)
+    tenant.append("a", "b")
+
+    write(tenant, given)
+
+    assert (got(tenant).request, texts(tenant)) == (None, [None, None])
 
 
 def test_a_conversation_takes_its_messages_and_requests_with_it(tenant: Tenant) -> None:

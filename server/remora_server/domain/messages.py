@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from enum import Enum
+from itertools import chain
 from typing import Protocol, TypeAlias
 
 from msgspec import Struct
@@ -91,6 +92,12 @@ class Plan(Struct, frozen=True):
             return 0
         removed = [sequence for each in removals for sequence in each.sequences or ()]
         return min([*replaced, *removed], default=None)
+
+    @property
+    def lowest_removed(self) -> int | None:
+        """The lowest sequence of a message that goes, whoever's it is; 0 if all of a user's go, None if none goes."""
+        removed = [(0,) if each.sequences is None else each.sequences for each in self.removals]
+        return min(chain.from_iterable(removed), default=None)
 
 
 class ConversationView(Protocol):

@@ -209,7 +209,12 @@ class LocalStore:
             new_id=_native.new_id,
         )
         events = WindowEvents(self.core.accepted())
-        self.conversations = Conversations(context, on_deleted=self.queues.deleted, on_policy=events.changed)
+
+        def on_deleted(uid: int, revision: int) -> None:
+            self.queues.deleted(uid)
+            events.removals.note(uid, revision, 0)
+
+        self.conversations = Conversations(context, on_deleted=on_deleted, on_policy=events.changed)
         self.windows = Windows(context, self.conversations, events)
         self.messages = Messages(
             context, self.conversations, self.windows, count_tokens=count_tokens, on_puts=self.queues.add

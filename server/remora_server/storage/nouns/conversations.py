@@ -36,15 +36,15 @@ _ORDER = {
 class Conversations:
     """Rows of conversations: made, read, listed, changed, deleted.
 
-    `on_deleted` is told the uid of each that goes, `on_policy` the tenant, the id and the revision where a policy is
-    another one, or goes with its conversation.
+    `on_deleted` is told the uid of each that goes, and the revision; `on_policy` the tenant, the id and the revision
+    where a policy is another one, or goes with its conversation.
     """
 
     def __init__(
         self,
         context: StoreContext,
         *,
-        on_deleted: Callable[[int], object],
+        on_deleted: Callable[[int, int], object],
         on_policy: Callable[[str, str, int], object],
     ) -> None:
         self._on_policy = on_policy
@@ -128,7 +128,7 @@ class Conversations:
             )
 
         def tell(head: Head, revision: int) -> None:
-            self._on_deleted(head.uid)
+            self._on_deleted(head.uid, revision)
             if head.has_short_term:
                 self._on_policy(write.tenant_id, conversation_id, revision)
 

@@ -56,6 +56,7 @@ OF_FACT = 0
 _Key = TypeVar("_Key", bound=Hashable)
 _Noted = TypeVar("_Noted")
 _Accepted: TypeAlias = Mapping[str, AcceptedConversation | None]
+"""The conversations that have lost messages since a reply was made, and that had to be looked at."""
 
 
 class _Content(Struct, frozen=True):
@@ -197,15 +198,29 @@ class Receipts:
 
     @contextmanager
     def _held(self, write: Write, drawn: Sequence[_Drawn]) -> Iterator[_Accepted]:
-        """The conversations whose contents are to be written, under their locks, and under those of the receipts and of
-        the facts that are.
+        """What is written, under the locks of the conversations whose contents it has, of the receipts and the facts.
+
+        A conversation that has lost nothing is not read: it may be one of many that are not in memory, and others would
+        wait for its lock meanwhile.
         """
         ids = {content.message.conversation_id for each in drawn for content in each.contents}
         places = [_place(each.stored.id) for each in drawn]
         users = {fact.stored.user_id for each in drawn for fact in each.facts}
         places += [Partition(FACTS, 0, FACTS.encode_partition(user_id)) for user_id in sorted(users)]
         with self._locks.all_of(write, ids), self._records.held_places(write, places):
-            yield {each: self._loader.accepted(write, each) for each in sorted(ids)}
+            lost = {
+                content.message.conversation_id
+                for each in drawn
+                for content in each.contents
+                if self._may_be_gone(content, each.stored.revision)
+            }
+            yield {each: self._loader.accepted(write, each) for each in sorted(lost)}
+
+    def _may_be_gone(self, content: _Content, revision: int) -> bool:
+        """Whether a message, or what belongs to a conversation as a whole, may be gone since a revision."""
+        of_conversation = (OF_REQUEST, OF_SUMMARY, OF_MEMORY)
+        sequence = OF_REQUEST if content.message.sequence in of_conversation else content.message.sequence
+        return self._windows.has_lost(content.uid, revision, sequence)
 
     def _alive(self, drawn: Sequence[_Drawn], found: _Accepted) -> Iterator[tuple[_Content, int]]:
         """The contents, each once, of what was not erased since it was read, and until when they last."""
@@ -219,6 +234,9 @@ class Receipts:
         for content, expire_time in wanted.values():
             parts[content.message.conversation_id, content.message.user_id].append((content, expire_time))
         for (conversation_id, user_id), contents in parts.items():
+            if conversation_id not in found:
+                yield from contents
+                continue
             view = found[conversation_id]
             if view is None:
                 continue

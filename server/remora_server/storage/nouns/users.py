@@ -89,12 +89,15 @@ class Users:
                 deleted_messages=sum(part.messages for part in parts),
                 deleted_conversations=sum(part.conversations for part in parts),
             )
-            own = [(each, view.head) for each, view in found if view.head.user_id == user_id]
-            return Planned(moves, outcome, user_id, tell=partial(tell, own)) if moves else None
+            heads = [(each, view.head) for each, view in found]
+            return Planned(moves, outcome, user_id, tell=partial(tell, heads)) if moves else None
 
-        def tell(own: Sequence[tuple[str, Head]], revision: int) -> None:
+        def tell(heads: Sequence[tuple[str, Head]], revision: int) -> None:
             self._on_erased(write.tenant_id, user_id, revision)
-            for conversation_id, head in own:
+            for conversation_id, head in heads:
+                self._windows.removed(head.uid, revision)
+                if head.user_id != user_id:
+                    continue
                 self._windows.cleared(head.uid, revision)
                 if head.has_short_term:
                     self._windows.changed(write.tenant_id, conversation_id, revision)

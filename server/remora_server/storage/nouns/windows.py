@@ -41,12 +41,15 @@ _WINDOW = CONVERSATION_WINDOWS.encode_partition()
 
 class WindowEvents:
     """Tells a listener, where there is one, what is written to conversations that have a policy, and remembers which
-    messages have changed.
+    messages have changed or are gone.
     """
 
     def __init__(self, began: int) -> None:
         self.listener: WindowListener | None = None
         self.changes = RecentChanges(began)
+        """What readers of the owner's messages may have seen otherwise."""
+        self.removals = RecentChanges(began)
+        """Which messages are gone, whoever's they were."""
 
     def written(
         self, tenant_id: str, conversation_id: str, revision: int, plan: Plan, counts: Mapping[int, int]
@@ -55,6 +58,9 @@ class WindowEvents:
         lowest = plan.lowest_changed
         if lowest is not None:
             self.changes.note(plan.head.uid, revision, lowest)
+        gone = plan.lowest_removed
+        if gone is not None:
+            self.removals.note(plan.head.uid, revision, gone)
         if self.listener is not None and plan.head.has_short_term:
             self.listener.written(tenant_id, conversation_id, revision, _growth(plan, counts))
 
@@ -66,10 +72,16 @@ class WindowEvents:
 
 def _growth(plan: Plan, counts: Mapping[int, int]) -> Growth | None:
     """By what the window grows, if nothing else happens to it but that its oldest messages are pruned."""
-    own = [put for put in plan.puts if put.user_id == plan.head.user_id]
-    if plan.removed or any(put.replaces or put.draft.role in SYSTEM_ROLES for put in own):
+    if plan.removed:
         return None
-    return Growth([put.draft.text for put in own], sum(counts[id(put.draft)] for put in own))
+    texts, tokens = [], 0
+    for put in plan.puts:
+        if put.user_id == plan.head.user_id:
+            if put.replaces or put.draft.role in SYSTEM_ROLES:
+                return None
+            texts.append(put.draft.text)
+            tokens += counts[id(put.draft)]
+    return Growth(texts, tokens)
 
 
 class Windows:
@@ -188,9 +200,17 @@ class Windows:
         window = Window(summary.covers_through_sequence + 1, summary.system_sequence)
         return [_moved(conversation_id, uid, window, now, ABSENT)]
 
+    def has_lost(self, uid: int, revision: int, sequence: int) -> bool:
+        """Whether a message up to a sequence is gone since a revision, or its conversation, or nobody can know."""
+        return self._events.removals.since(uid, revision, sequence)
+
     def cleared(self, uid: int, revision: int) -> None:
         """All messages of a conversation's own user were removed."""
         self._events.changes.note(uid, revision, 0)
+
+    def removed(self, uid: int, revision: int) -> None:
+        """All messages of a user of a conversation were removed, or the conversation."""
+        self._events.removals.note(uid, revision, 0)
 
     def imported(self, uid: int, revision: int, sequences: Iterable[int]) -> None:
         """Messages were imported: they may stand among others."""
