@@ -18,6 +18,7 @@ from remora_server.domain.errors import MemoryExhausted, StoreDamaged, StoreFail
 from remora_server.locking import Level, Turns, new_condition, new_lock
 from remora_server.storage.database.disk_space import require_room
 from remora_server.storage.database.lacks import is_lack_of_memory
+from remora_server.storage.database.parsed import execute
 from remora_server.storage.database.tables import creation, shape
 from remora_server.storage.database.taking_over import OLD_TABLES, OldTable, copy_piece, end_of, next_end
 from remora_server.storage.schema.kinds import KINDS, Kind, Kinds
@@ -210,7 +211,7 @@ class Database:
 
     def rows(self, sql: str, parameters: object = None) -> list[tuple[Any, ...]]:
         """All rows of a query. Raises the errors of `snapshot`. Do not call it inside a snapshot."""
-        return self._answer(lambda cursor: cursor.execute(sql, parameters).fetchall())
+        return self._answer(lambda cursor: execute(cursor, sql, parameters).fetchall())
 
     def snapshot(self, ask: Callable[[duckdb.DuckDBPyConnection], T]) -> T:
         """The results of several queries on one state of the database, on the calling thread's cursor.
