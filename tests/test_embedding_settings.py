@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -156,3 +158,22 @@ def test_a_key_that_is_not_there_is_told_where_it_is_needed() -> None:
     Models.of(settings(embedding_models=models, model="none").settings, None)
     with pytest.raises(ModelsError, match="LARGE_KEY, the variable with the key of the model large, is not set"):
         Models.of(settings(embedding_models=models, model="large").settings, None)
+
+
+def test_models_that_cannot_be_loaded_are_told_when_they_are_waited_for() -> None:
+    models = {"large": {**LARGE, "api_key_variable": "LARGE_KEY"}}
+
+    loaded = Models.begin(settings(embedding_models=models, model="large").settings)
+
+    with pytest.raises(ModelsError, match="LARGE_KEY"):
+        loaded()
+
+
+def test_the_loading_of_models_begins_before_the_rest_of_the_server_is_imported() -> None:
+    program = "import json, sys, remora_server.commands.serve; print(json.dumps([*sys.modules]))"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+
+    imported = {*json.loads(done.stdout)}
+
+    assert "remora_server.embedding_models" in imported
+    assert not {"remora_server.application", "duckdb"} & imported

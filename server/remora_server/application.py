@@ -117,13 +117,13 @@ class ServeError(Exception):
     """The server cannot start, or could not end as it should; the message says why and what to do."""
 
 
-def serve(settings: Settings, stopping: threading.Event) -> None:
-    """Serve until `stopping` is set. Raises ServeError."""
+def serve(settings: Settings, stopping: threading.Event, models: Callable[[], Models]) -> None:
+    """Serve until `stopping` is set. `models` waits for those of the settings. Raises ServeError."""
     os.umask(PRIVATE)
     sys.setswitchinterval(SWITCH_SECONDS)
     with ExitStack() as closing:
         try:
-            _start(settings, closing)
+            _start(settings, models, closing)
         except (DirectoryError, ListenError, ModelFilesError, ModelsError) as error:
             raise ServeError(str(error)) from error
         except CredentialFileError as error:
@@ -135,7 +135,7 @@ def serve(settings: Settings, stopping: threading.Event) -> None:
     logger.info("stopped")
 
 
-def _start(settings: Settings, closing: ExitStack) -> None:
+def _start(settings: Settings, loaded: Callable[[], Models], closing: ExitStack) -> None:
     """Start everything, the addresses first, ready last; `closing` ends it in the opposite order."""
     panics = PanicLog()
     closing.callback(panics.close)
@@ -151,11 +151,12 @@ def _start(settings: Settings, closing: ExitStack) -> None:
     unserved = closing.enter_context(ExitStack())
     unserved.callback(server.stop, 0.0)  # a start that fails leaves no socket behind
     endpoints = server.bind(listeners)
-    models = Models.of(settings, _kernels(settings))
+    kernels = _kernels(settings)
+    models = loaded()
     tokens = NativeTokenCounter()
     count = partial(_count_tokens, tokens)
     served = models.served()
-    store = open_store(_store_options(settings, operator), count_tokens=count, models=served)
+    store = open_store(_store_options(settings, operator, kernels), count_tokens=count, models=served)
     closing.callback(_close, store)
     embedders = models.embedders(store.embeddings.dimension, waiters=max(1, settings.threads // ENDPOINT_SHARE))
     chat = None if settings.chat is None else open_chat_model(settings.chat)
@@ -355,7 +356,7 @@ def _close(store: Store) -> None:
         raise ServeError(str(error)) from error
 
 
-def _store_options(settings: Settings, operator_token: str) -> StoreOptions:
+def _store_options(settings: Settings, operator_token: str, kernels: str | None) -> StoreOptions:
     return StoreOptions(
         directory=settings.data,
         window_bytes=settings.window_bytes,
@@ -366,7 +367,7 @@ def _store_options(settings: Settings, operator_token: str) -> StoreOptions:
         segment_bytes=settings.segment_bytes,
         queue_bytes=settings.queue_bytes,
         database_bytes=settings.database_bytes,
-        kernels=_kernels(settings),
+        kernels=kernels,
         operator_token=operator_token,
         waiting_searches=settings.threads // WAITING_SHARE,
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
@@ -37,6 +38,16 @@ class Models(Struct, frozen=True):
         for name, endpoint in choice.endpoints_in_use().items():
             _require_usable(name, endpoint, builtin)
         return cls(choice, builtin, settings.late)
+
+    @classmethod
+    def begin(cls, settings: Settings) -> Callable[[], Models]:
+        """Load what is needed in a thread, mostly without the interpreter's lock. What is returned waits for it, and
+        raises what `of` does, or ValueError for kernels that this processor lacks.
+        """
+        loading = ThreadPoolExecutor(1, thread_name_prefix="models")
+        models = loading.submit(cls.of, settings, None if settings.kernels == "auto" else settings.kernels)
+        loading.shutdown(wait=False)
+        return models.result
 
     def served(self) -> ServedModels:
         """What the store is to know of them."""

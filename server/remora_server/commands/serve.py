@@ -8,11 +8,13 @@ import signal
 import threading
 from typing import Any
 
-from remora_server import allocator, application, failpoints, logs
+from remora_server import allocator, failpoints, logs
 from remora_server.commands.failures import CommandFailed, Misused
 from remora_server.commands.lease import leased
 from remora_server.commands.parsing import path
 from remora_server.commands.setting_flags import add_setting_flags, load_settings
+from remora_server.embedding_models import Models
+from remora_server.settings.settings import Settings
 
 
 def fill(parser: argparse.ArgumentParser) -> None:
@@ -37,9 +39,16 @@ def run(given: dict[str, Any]) -> None:
     stopping = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stopping.set())
+    with leased(lease, stopping):
+        _serve(effective, stopping)
+
+
+def _serve(settings: Settings, stopping: threading.Event) -> None:
+    models = Models.begin(settings)
+    from remora_server import application  # noqa: PLC0415 - the model is loaded while this is imported
+
     try:
-        with leased(lease, stopping):
-            application.serve(effective, stopping)
+        application.serve(settings, stopping, models)
     except application.ServeError as error:
         raise CommandFailed(str(error)) from error
 
