@@ -33,6 +33,9 @@ from remora_server.domain.tokens import encoding_named
 LIST_FIELD = 1
 """The field of every List reply that holds what is listed."""
 
+POLICIES = 64
+"""How many short-term policies are remembered."""
+
 _LENGTH_DELIMITED = 2  # https://protobuf.dev/programming-guides/encoding/#structure
 
 
@@ -181,7 +184,7 @@ def conversation_draft(given: Conversation, conversation_id: str, user_id: str) 
         metadata=given.metadata,
         attributes={key: scalar_value(value) for key, value in given.attributes.items()} if given.attributes else {},
         storage_limit=given.storage_limit if given.HasField("storage_limit") else None,
-        short_term=_policy_of(given.short_term) if given.HasField("short_term") else None,
+        short_term=_policy_of(given.short_term.SerializeToString()) if given.HasField("short_term") else None,
     )
 
 
@@ -200,8 +203,10 @@ def _policy(policy: ShortTermPolicy) -> short_term_pb2.ShortTermPolicy:
     return made
 
 
-def _policy_of(given: short_term_pb2.ShortTermPolicy) -> ShortTermPolicy:
-    """The policy, with its defaults."""
+@lru_cache(POLICIES)
+def _policy_of(encoded: bytes) -> ShortTermPolicy:
+    """The policy, with its defaults. Each append of a client has the same one."""
+    given = short_term_pb2.ShortTermPolicy.FromString(encoded)
     return ShortTermPolicy(given.max_tokens, _overflow(given), encoding_named(given.encoding))
 
 

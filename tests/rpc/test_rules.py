@@ -7,12 +7,14 @@ import math
 import struct
 from functools import partial
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from remora.v1.conversation_pb2 import Conversation
 from remora.v1.message_pb2 import Embedding
 from remora_server.rpc.checks.limits import _is_vector
-from remora_server.rpc.checks.rules import Rule, Violation, each, text
+from remora_server.rpc.checks.rules import REMEMBERED_BYTES, Rule, Violation, each, remembered, text
 
 IS_VECTOR = partial(_is_vector, lambda _model: 0)
 
@@ -45,3 +47,22 @@ def test_the_first_element_that_breaks_a_rule_is_named(good: list[bool]) -> None
         found = violation.path
 
     assert found == (f"[{good.index(False)}]" if False in good else "")
+
+
+def test_what_passed_is_not_checked_again_unless_it_is_long() -> None:
+    asked: list[str] = []
+
+    def check(value: Conversation) -> None:
+        asked.append(value.id)
+        if not value.id:
+            raise Violation("is required", "id")
+
+    rule = remembered(check, Conversation)
+    long = "c" * REMEMBERED_BYTES
+    for name in ("c", "c", long, long):
+        rule(Conversation(id=name))
+    for _ in range(2):
+        with pytest.raises(Violation, match="is required"):
+            rule(Conversation())
+
+    assert asked == ["c", long, long, "", ""]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import struct
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import islice
 from typing import TypeAlias, cast
@@ -57,6 +57,9 @@ _Update: TypeAlias = (
 _WRITTEN = ("id", "user_id", "create_time", "update_time")
 _OF_RUN, _OF_STEP = ("workflow_id", "status"), ("run_id", "status")
 _OF_FACT = ("subject", "predicate", "object")
+
+REMEMBERED = ("remora.v1.Conversation.short_term",)
+"""Each append of a client has the policy of the conversation that it would create."""
 
 REQUIRED_WITHIN: Mapping[str, Sequence[str]] = {
     "remora.v1.UpdateConversationRequest.conversation": ("id",),
@@ -488,11 +491,14 @@ TOGETHER: Mapping[str, Rule] = {
 
 
 class Limits:
-    """Checks requests. Embeddings with the name of one of the server's models must have its dimension."""
+    """Checks requests. Embeddings with the name of one of the server's models must have its dimension.
 
-    def __init__(self, dimension_of: DimensionOf) -> None:
+    Messages of the fields `remembered` that passed once are not checked again.
+    """
+
+    def __init__(self, dimension_of: DimensionOf, *, remembered: Collection[str] = REMEMBERED) -> None:
         together: dict[str, Rule] = {**TOGETHER, Embedding.DESCRIPTOR.full_name: partial(_is_vector, dimension_of)}
-        self._rules = RequestRules(options.of_contract(), together, REQUIRED_WITHIN)
+        self._rules = RequestRules(options.of_contract(), together, REQUIRED_WITHIN, remembered)
 
     def rules(self, request_type: type[AnyMessage]) -> Rule:
         """The check of one type of request, which raises InvalidField. Raises KeyError if the contract has no such

@@ -7,6 +7,7 @@ from typing import Any, TypeAlias, cast
 
 from google.protobuf.descriptor import Descriptor, EnumDescriptor, FieldDescriptor
 from google.protobuf.message import Message
+from google.protobuf.message_factory import GetMessageClass
 
 from remora_server.rpc.checks import rules
 from remora_server.rpc.checks.options import ContractOptions, Stated, stated
@@ -17,7 +18,8 @@ class RequestRules:
     """The rules of types of messages, each compiled once. A type may contain itself.
 
     `together` has the rule of a whole message, by the message's full name. `required_within` names, by the full name of
-    a field, what the field's message must have besides what its type demands.
+    a field, what the field's message must have besides what its type demands. `remembered` names fields whose messages
+    come again and again.
     """
 
     def __init__(
@@ -25,10 +27,12 @@ class RequestRules:
         options: ContractOptions,
         together: Mapping[str, Rule],
         required_within: Mapping[str, Sequence[str]],
+        remembered: Collection[str] = (),
     ) -> None:
         self._options = options
         self._together = together
         self._required_within = required_within
+        self._remembered = remembered
         self._compiled: dict[str, MessageRules] = {}
 
     def of(self, descriptor: Descriptor) -> MessageRules:
@@ -88,13 +92,18 @@ class RequestRules:
         message = field.message_type
         if message is not None and message.full_name not in _WELL_KNOWN:
             _require_none(given, field.full_name)
-            names = self._required_within.get(field.full_name, ())
-            return _both(self.of(message), _required(field, names)) if names else self.of(message)
+            return self._of_message(field, message)
         kind = _KINDS[field.type] if message is None else _WELL_KNOWN[message.full_name]
         settings = _settings(_only(kind, given, field.full_name))
         rule = _BUILDERS[kind](field, settings)
         _require_none(settings, field.full_name)
         return rule
+
+    def _of_message(self, field: FieldDescriptor, message: Descriptor) -> Rule:
+        """The rule of a field's message."""
+        names = self._required_within.get(field.full_name, ())
+        rule = _both(self.of(message), _required(field, names)) if names else self.of(message)
+        return rules.remembered(rule, GetMessageClass(message)) if field.full_name in self._remembered else rule
 
 
 def _settings(options: Message | None) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Sequence
+from functools import lru_cache
 from operator import attrgetter, methodcaller
 from typing import Any, TypeAlias
 
@@ -20,6 +21,9 @@ Rule: TypeAlias = Callable[[Any], None]
 # The range of google.protobuf.Timestamp: 0001-01-01T00:00:00Z to 9999-12-31T23:59:59Z.
 FIRST_SECOND, LAST_SECOND = -62_135_596_800, 253_402_300_799
 MAX_NANOS = 999_999_999
+
+REMEMBERED, REMEMBERED_BYTES = 1_024, 1_024
+"""How many messages `remembered` keeps, and how long each is at most."""
 
 
 class Violation(Exception):
@@ -70,6 +74,23 @@ def presence(descriptor: Descriptor, name: str) -> Callable[[Message], object]:
     if descriptor.fields_by_name[name].has_presence:
         return methodcaller("HasField", name)
     return attrgetter(name)
+
+
+def remembered(rule: Rule, kind: type[Message]) -> Rule:
+    """The rule of messages that come again and again: those that passed are not checked again, unless they are long."""
+
+    @lru_cache(REMEMBERED)
+    def check_encoded(encoded: bytes) -> None:
+        rule(kind.FromString(encoded))
+
+    def check(value: Message) -> None:
+        encoded = value.SerializeToString()
+        if len(encoded) > REMEMBERED_BYTES:
+            rule(value)
+        else:
+            check_encoded(encoded)
+
+    return check
 
 
 def anything(_value: object) -> None:
