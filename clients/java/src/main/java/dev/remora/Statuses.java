@@ -18,6 +18,7 @@ import java.util.Map;
 import java.util.Set;
 import java.util.regex.Pattern;
 import java.util.stream.Collectors;
+import javax.net.ssl.SSLException;
 
 /** Reads what ended a call: gRPC's status in, an exception out. */
 final class Statuses {
@@ -36,11 +37,23 @@ final class Statuses {
     }
 
     static RemoraException connectionFailed(RemoraException failure, String endpoint) {
-        String told = "no Remora server answers at %s (%s); `remora serve` starts one, and endpoint or $%s says where it listens";
+        Throwable innermost = innermostOf(failure);
+        String why = innermost.getMessage() == null ? failure.getMessage() : innermost.getMessage();
+        String told = isOfTls(failure)
+                ? "the TLS connection to %s failed (%s); do both sides trust the other's certificate?"
+                : "no Remora server answers at %s (%s); `remora serve` starts one, and endpoint or $%s says where it listens";
         Details details = new Details(
                 Reason.CONNECTION_FAILED, Map.of("endpoint", endpoint), List.of(), failure.retryDelay(), failure.requestId());
-        String message = told.formatted(endpoint, failure.getMessage(), Endpoint.VARIABLE);
+        String message = told.formatted(endpoint, why, Endpoint.VARIABLE);
         return new RemoraException(failure.code(), message, details, failure.getCause());
+    }
+
+    private static Throwable innermostOf(Throwable failure) {
+        return failure.getCause() == null ? failure : innermostOf(failure.getCause());
+    }
+
+    private static boolean isOfTls(Throwable failure) {
+        return failure instanceof SSLException || failure.getCause() != null && isOfTls(failure.getCause());
     }
 
     static RemoraException withMessage(RemoraException failure, String message) {

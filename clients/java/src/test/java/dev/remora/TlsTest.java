@@ -29,6 +29,9 @@ class TlsTest {
         try (RealServer server = RealServer.start(RealServer.overTcp(), arguments, shown("authority", "client"))) {
             ask(server.endpoint(), shown("authority", "client"), RealServer.PATIENCE);
 
+            String told = assertRefused(server.endpoint(), trusting("stranger").build());
+            assertTrue(told.contains("the TLS connection to " + server.endpoint() + " failed ("), told);
+            assertTrue(told.contains("certification path"), told);
             assertRefused(server.endpoint(), trusting("authority").build());
             assertRefused(server.endpoint(), shown("authority", "expired"));
             assertRefused(server.endpoint(), shown("stranger", "client"));
@@ -48,16 +51,22 @@ class TlsTest {
         }
     }
 
-    private static void assertRefused(String endpoint, ChannelCredentials credentials) {
+    /** What the client is told. */
+    private static String assertRefused(String endpoint, ChannelCredentials credentials) {
         // With more and more time: a busy machine may need it for the handshake.
         Status.Code code = Status.Code.DEADLINE_EXCEEDED;
+        String told = "";
         for (Duration timeout = Duration.ofMillis(500);
                 code == Status.Code.DEADLINE_EXCEEDED && timeout.compareTo(RealServer.PATIENCE) < 0;
                 timeout = timeout.multipliedBy(4)) {
             Duration given = timeout;
-            code = assertThrows(StatusRuntimeException.class, () -> ask(endpoint, credentials, given)).getStatus().getCode();
+            StatusRuntimeException failure =
+                    assertThrows(StatusRuntimeException.class, () -> ask(endpoint, credentials, given));
+            code = failure.getStatus().getCode();
+            told = failure.getMessage();
         }
         assertEquals(Status.Code.UNAVAILABLE, code);
+        return told;
     }
 
     private ChannelCredentials shown(String authority, String client) throws IOException {
