@@ -253,7 +253,8 @@ class Examination:
             return
         self.parts["server"] = {"endpoint": endpoint, **_server_facts(status)}
         if not status.store.writable:
-            self._find("store", f"its server takes no writes: {status.store.failure}", "see its log, and restart it")
+            remedy = "make room if the disk is full; otherwise see its log, and restart it"
+            self._find("store", f"its server takes no writes: {status.store.failure}", remedy)
         if status.model.failure:
             what = f"the server's model {status.model.name} does not embed: {status.model.failure}"
             self._find("model", what, "nothing, if it passes: messages are embedded as soon as it does")
