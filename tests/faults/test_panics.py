@@ -304,8 +304,8 @@ Kind: TypeAlias = Callable[[ServedStore], SearchedKind]
 KINDS = [
     Vectors,
     StoreItems,
-    pytest.param(MemoryItems, marks=pytest.mark.slow),
-    pytest.param(Facts, marks=pytest.mark.slow),
+    pytest.param(MemoryItems, marks=pytest.mark.faults),
+    pytest.param(Facts, marks=pytest.mark.faults),
 ]
 
 

@@ -37,7 +37,13 @@ WITHOUT: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("killed", (WAL_NAME, FILE_NAME)),
 )
 """Stores, and what is taken from them before they are opened."""
-STORES = [(folder, *store) for folder in FORMATS for store in WITHOUT]
+BETWEEN = [WITHOUT[1], WITHOUT[3]]
+"""What lies between others, for `make faults`."""
+STORES = [
+    pytest.param(folder, *store, marks=pytest.mark.faults if store in BETWEEN else pytest.mark.slow)
+    for folder in FORMATS
+    for store in WITHOUT
+]
 
 
 def unpacked(folder: Path, name: str, data: Path) -> Path:
@@ -100,7 +106,6 @@ def import_into(sidecar: Sidecar, tenant: str, file: Path) -> None:
     assert main(["import", str(file), "--endpoint", sidecar.endpoint, "--tenant", tenant]) == 0
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(("folder", "name", "gone"), STORES, ids=lambda part: getattr(part, "name", str(part)))
 def test_a_kept_store_reads_as_before(folder: Path, name: str, gone: tuple[str, ...], tmp_path: Path) -> None:
     data = unpacked(folder, name, tmp_path / "data")

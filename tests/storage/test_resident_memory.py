@@ -103,7 +103,7 @@ def growth(memory: Remora) -> int:
     return memory.status().server.resident_bytes - before
 
 
-@pytest.mark.slow
+@pytest.mark.faults
 def test_memory_holds_who_is_active_while_users_come_and_go(tmp_path_factory: pytest.TempPathFactory) -> None:
     with filled(tmp_path_factory.mktemp("r"), BUDGET) as memory:
         assert growth(memory) < BOUND

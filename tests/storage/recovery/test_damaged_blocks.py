@@ -153,7 +153,7 @@ def refusal(store: Path) -> str:
     return ""
 
 
-@pytest.mark.slow
+@pytest.mark.faults
 def test_a_flipped_byte_in_any_block_is_made_good_where_the_journal_holds_everything(
     whole: Path, tmp_path: Path
 ) -> None:
