@@ -278,8 +278,8 @@ KEYS: tuple[Key, ...] = (
     ),
     Key(
         "health_listen",
-        "the host:port for probes and metrics: gRPC health, and /livez, /startupz, /readyz and /metrics over HTTP; no data "
-        "and no token",
+        "the host:port for probes and metrics: gRPC health, and /livez, /startupz, /readyz and /metrics over HTTP; no "
+        "data and no token",
         _text,
         placeholder="ADDRESS",
         default_in_words="none",
