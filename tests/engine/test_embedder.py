@@ -149,6 +149,22 @@ def test_a_text_that_the_model_panics_with_costs_no_other_its_vector(
     assert "bad" not in caplog.text
 
 
+@pytest.mark.parametrize("texts", [["one"], ["one", "two"]])
+def test_a_panic_that_no_text_causes_costs_no_text_its_vector(texts: list[str]) -> None:
+    encoder = PanickingEncoder("")
+    background = BackgroundEmbedder(cast("BackgroundEncoder", encoder), Priority.IDLE, late=False)
+    made = encoder.encode
+
+    def once(given: list[str]) -> bytes:
+        try:
+            return made(given)
+        finally:
+            encoder.words = ()
+
+    encoder.encode = once  # type: ignore[method-assign]
+    assert background.embed(texts) == panicking().embed(texts)
+
+
 def test_a_model_that_panics_with_everything_refuses_nothing() -> None:
     with pytest.raises(EncoderPanicked):
         panicking("").embed(["one", "two"])

@@ -86,24 +86,22 @@ class BackgroundEmbedder:
             return self._made(texts)
         except EncoderPanicked:
             self._made([HARMLESS])
-            return self._by_halves(texts)
+        # It may have been the thread and none of the texts.
+        return self._each_that_can(texts)
 
     def _made(self, texts: Sequence[str]) -> list[TextVector]:
         return _encoded(self._encoder, list(texts), late=self._late)
 
-    def _by_halves(self, texts: Sequence[str]) -> list[TextVector]:
-        """The vectors of texts. The model panics on at least one of them."""
-        if len(texts) == 1:
-            logger.warning("the model panics with a text: it is found by words only")
-            return [TextVector(b"", b"" if self._late else None)]
-        middle = len(texts) // 2
-        vectors: list[TextVector] = []
-        for half in (texts[:middle], texts[middle:]):
-            try:
-                vectors += self._made(half)
-            except EncoderPanicked:
-                vectors += self._by_halves(half)
-        return vectors
+    def _each_that_can(self, texts: Sequence[str]) -> list[TextVector]:
+        """The vectors of texts; without values where the model panics with a text alone."""
+        try:
+            return self._made(texts)
+        except EncoderPanicked:
+            if len(texts) > 1:
+                middle = len(texts) // 2
+                return self._each_that_can(texts[:middle]) + self._each_that_can(texts[middle:])
+        logger.warning("the model panics with a text: it is found by words only")
+        return [TextVector(b"", b"" if self._late else None)]
 
     def close(self) -> None:
         """End the thread at once."""
