@@ -18,6 +18,7 @@ SUPERVISION = "supervision.py"
 OTHERS = {
     "rpc/transport/workers.py": "an executor's threads outlive what they run, whatever it raises",
     "rpc/transport/gate.py": "an executor's thread, too",
+    "embedding_models.py": "it loads a model, which the start waits for",
     "commands/output.py": "a note for a person at a terminal",
     "failpoints.py": "it kills the process",
 }

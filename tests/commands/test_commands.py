@@ -21,7 +21,7 @@ from remora_server.commands import COMMANDS, module_of
 from remora_server.main import main
 
 FURNITURE = {
-    "__init__", "chat_lines", "connecting", "failures", "lease", "machine", "manifest", "messages", "numbers", "output",
+    "__init__", "chat_lines", "connecting", "failures", "health_check", "lease", "machine", "manifest", "messages", "numbers", "output",
     "parsing", "printable", "record_groups", "records", "reported", "root", "setting_flags", "standard_output",
     "unfinished",
 }  # fmt: skip
@@ -139,15 +139,18 @@ def modules_after(statement: str) -> set[str]:
     return set(done.stdout.split())
 
 
+SERVING = "import remora_server.main, remora_server.commands.serve, remora_server.application"
+
+
 def test_serving_imports_no_terminal_no_grpcio_and_no_client_of_http() -> None:
-    imported = modules_after("import remora_server.main, remora_server.commands.serve")
+    imported = modules_after(SERVING)
 
     assert "duckdb" in imported
     assert not imported & {"rich", "grpc", "urllib3"}
 
 
 def test_serving_imports_nothing_that_installs_models_reads_yaml_or_mends_names() -> None:
-    imported = modules_after("import remora_server.main, remora_server.commands.serve")
+    imported = modules_after(SERVING)
 
     assert {
         "remora_server.engine.model_files",
