@@ -21,9 +21,9 @@ from remora_server.commands import COMMANDS, module_of
 from remora_server.main import main
 
 FURNITURE = {
-    "__init__", "chat_lines", "connecting", "failures", "health_check", "lease", "machine", "manifest", "messages", "numbers", "output",
-    "parsing", "printable", "record_groups", "records", "reported", "root", "setting_flags", "standard_output",
-    "unfinished",
+    "__init__", "chat_lines", "connecting", "failures", "health_check", "lease", "machine", "manifest", "messages",
+    "numbers", "output", "parsing", "printable", "record_groups", "records", "reported", "root", "setting_flags",
+    "standard_output", "unfinished",
 }  # fmt: skip
 """Modules beside the commands."""
 
