@@ -27,6 +27,7 @@ class ServedStore:
         """Not started. `arguments` are the server's."""
         self.sidecar = Sidecar(directory, "--model", "none", *arguments)
         self.memory = Remora(self.sidecar.endpoint, timeout=PATIENCE)
+        self.page_size = 1_000
         self.acknowledged: list[str] = []
         self.refused: list[str] = []
 
@@ -56,7 +57,7 @@ class ServedStore:
     def listed(self) -> list[str]:
         """The messages as memory has them."""
         request = pb.ListMessagesRequest(
-            conversation_id="held", page_size=1_000, page_order=pb.PageOrder.PAGE_ORDER_OLDEST_FIRST
+            conversation_id="held", page_size=self.page_size, page_order=pb.PageOrder.PAGE_ORDER_OLDEST_FIRST
         )
         found: list[str] = []
         while True:

@@ -115,6 +115,32 @@ def test_a_server_whose_disk_is_full_is_not_ready_until_there_is_room_and_alive_
     eventually(store.why_not_ready, until=lambda reason: not reason)  # nobody has to write for that
 
 
+@pytest.mark.parametrize("store", [(640 * MEBIBYTE, 64 * MEBIBYTE)], indirect=True)
+def test_a_store_of_usual_segments_that_fills_its_disk_takes_writes_again_when_there_is_room(store: Store) -> None:
+    store.page_size = 10
+    store.sidecar.start()
+    store.append()
+    store.disk.fill(leave=180 * MEBIBYTE)
+    while refused(lambda: store.append(size=200_000)) is None:
+        """Journal, database and log grow until one of them finds no room."""
+
+    def says_so() -> bool:
+        """While the applier comes after the journal, there may be room again for a moment."""
+        is_refused = refused(lambda: store.append(size=200_000)) is not None
+        is_told = store.watched.metric("remora_writable") == 0 and not store.status().store.writable
+        return is_refused and is_told and bool(store.why_not_ready())
+
+    assert eventually(says_so)
+    store.disk.clear()
+    eventually(store.why_not_ready, until=lambda reason: not reason)
+    store.append()
+    assert store.conversations() == ["held"]
+    assert store.listed() == store.acknowledged
+    store.sidecar.kill()
+    store.sidecar.start()
+    assert store.status().store.messages == len(store.acknowledged)
+
+
 @pytest.mark.parametrize("store", [(64 * MEBIBYTE, 16 * MEBIBYTE)], indirect=True)
 def test_what_is_acknowledged_while_the_database_has_no_room_is_there_in_the_end(store: Store) -> None:
     store.sidecar.start()

@@ -6,7 +6,7 @@ import logging
 import os
 import time
 import uuid
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
 import duckdb
@@ -71,6 +71,7 @@ logger = logging.getLogger(__name__)
 
 NO_ROOM = "there is no room on the disk"
 NO_MEMORY = "the database has too little memory"
+_COUNTS = "SELECT count(*), coalesce(sum(message_count), 0) FROM heads"
 _TOLD: dict[Lack, str] = {StoreFull: NO_ROOM, MemoryExhausted: f"{NO_MEMORY}: raise database_bytes"}
 
 
@@ -180,6 +181,7 @@ class LocalStore:
             abandoning.pop_all()
 
     def _build(self, options: StoreOptions, count_tokens: CountTokens) -> None:
+        self._counted = (0, 0)
         locks, clock = Locks(Level.CONVERSATIONS), SteadyClock()
         self.commits = Commits(self.core, self.database, self.applier, self.requests)
         self.loader = Loader(self.core, self.database, self.applier, locks)
@@ -376,9 +378,18 @@ class LocalStore:
         unprepared = f"no segment of the journal can be prepared: {refusing}" if refusing else ""
         return self.failure() or lacking or unprepared
 
+    def _count(self) -> tuple[int, int]:
+        """How many conversations and messages there are, as they were last counted where the database cannot be asked:
+        what does not work is to be known then.
+        """
+        with suppress(RemoraError, duckdb.Error):
+            [(conversations, messages)] = self.database.rows(_COUNTS)
+            self._counted = conversations, int(messages)
+        return self._counted
+
     def status(self) -> StoreStatus:
         journal, engine = self.core.journal_statistics(), self.core.statistics()
-        counts = self.database.rows("SELECT count(*), coalesce(sum(message_count), 0) FROM heads")[0]
+        conversations, messages = self._count()
         return StoreStatus(
             store_id=self.store_id.hex(),
             format_version=FORMAT_VERSION,
@@ -387,8 +398,8 @@ class LocalStore:
             revision=self.core.published(),
             applied_revision=self.applier.applied,
             database_bytes=self.database.bytes(),
-            conversations=counts[0],
-            messages=int(counts[1]),
+            conversations=conversations,
+            messages=messages,
             embeddings=self.queues.status(),
             journal=JournalStatus(
                 bytes=journal.bytes,

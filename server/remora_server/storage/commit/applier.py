@@ -13,7 +13,7 @@ from remora_server._native import Core
 from remora_server.domain.errors import MemoryExhausted, StoreFull
 from remora_server.locking import Level, new_condition
 from remora_server.storage.commit.batch import Batch
-from remora_server.storage.database.database import Database
+from remora_server.storage.database.database import Database, has_failed
 from remora_server.storage.database.lacks import Lack, lack_of
 from remora_server.supervision import LongLived
 
@@ -143,7 +143,7 @@ class Applier:
         """Log the first of consecutive failures, and wake up all waiters."""
         if not (self.failure or self.lacking):
             logger.error("the database failed; it is tried again", exc_info=error, extra={"applied": self._applied})
-        if isinstance(error, duckdb.FatalException):
+        if has_failed(error):
             self._must_reopen = True
             self._kick.set()
         self._database.note_damage(error)
@@ -288,8 +288,9 @@ class Applier:
             self._database.checkpoint()
         except duckdb.TransactionException:
             return False
-        except duckdb.FatalException:
-            self._next_checkpoint = time.monotonic() + CHECKPOINT_IDLE_SECONDS
+        except duckdb.Error as error:
+            if has_failed(error):
+                self._next_checkpoint = time.monotonic() + CHECKPOINT_IDLE_SECONDS
             raise
         self._checkpointed = reached
         self._core.release(reached)

@@ -59,6 +59,7 @@ _DAMAGE = re.compile(
     r"|not a valid DuckDB|deseriali",
     re.IGNORECASE,
 )
+_INVALIDATED = "has been invalidated"
 _NO_DAMAGE = re.compile(r"No space left|Out of Memory|Could not write|Permission denied|set lock", re.IGNORECASE)
 
 
@@ -66,6 +67,14 @@ def is_damage(error: BaseException) -> bool:
     """Whether an error of DuckDB reports damaged files, and not a lack of something."""
     text = str(error)
     return isinstance(error, duckdb.Error) and bool(_DAMAGE.search(text)) and not _NO_DAMAGE.search(text)
+
+
+def has_failed(error: BaseException) -> bool:
+    """Whether an error of DuckDB says that the database has failed: until it is opened again, every statement does.
+
+    The first such error is a FatalException; later ones of a database that is attached may be IOExceptions (2.0.0).
+    """
+    return isinstance(error, duckdb.FatalException) or (isinstance(error, duckdb.Error) and _INVALIDATED in str(error))
 
 
 class SchemaTooNew(Exception):
@@ -237,8 +246,9 @@ class Database:
             asked = self._connection
             try:
                 return self._ask(ask)
-            except (duckdb.ConnectionException, duckdb.FatalException):
-                if not self._wait_reopened(asked):
+            except duckdb.Error as error:
+                is_closed = isinstance(error, duckdb.ConnectionException)
+                if not (is_closed or has_failed(error)) or not self._wait_reopened(asked):
                     raise
             return self._ask(ask)
 
@@ -385,8 +395,9 @@ class Database:
         while True:
             try:
                 return self.checkpoint()
-            except duckdb.FatalException as error:
-                if not is_lack_of_memory(error) or self._checkpoint_factor == MOST_CHECKPOINT_FACTOR:
+            except duckdb.Error as error:
+                can_have_more = is_lack_of_memory(error) and self._checkpoint_factor < MOST_CHECKPOINT_FACTOR
+                if not has_failed(error) or not can_have_more:
                     raise
                 self.reopen(lambda: None, logs=True, has_failed=True)
 
@@ -394,8 +405,8 @@ class Database:
         """Move the write-ahead log into the file or, for a database in memory, free the memory of deleted rows.
 
         Raises duckdb.TransactionException where a transaction is in the way, OSError where there is no room: not even
-        tried, because one that fails for it ends all queries. Where it fails for lack of memory, with a FatalException,
-        the next one may take twice as much. Nobody reads meanwhile: a query beside it may miss rows (2.0.0).
+        tried, because one that fails for it ends all queries. Where it fails for lack of memory, the next one may take
+        twice as much. Nobody reads meanwhile: a query beside it may miss rows (2.0.0).
         """
         if self._path is not None:
             require_room(self._path.parent, self.wal_bytes() + self._unlogged_bytes + CHECKPOINT_ROOM)
@@ -408,8 +419,8 @@ class Database:
         self._set_limit(self._checkpoint_factor * self._limit())
         try:
             self.cursor().execute("CHECKPOINT")
-        except duckdb.FatalException as error:
-            if is_lack_of_memory(error):
+        except duckdb.Error as error:
+            if has_failed(error) and is_lack_of_memory(error):
                 self._checkpoint_factor = min(2 * self._checkpoint_factor, MOST_CHECKPOINT_FACTOR)
             raise
         finally:
@@ -441,7 +452,7 @@ def answering(on_damage: Callable[[duckdb.Error], object]) -> Iterator[None]:
     try:
         yield
     except duckdb.Error as error:
-        if isinstance(error, duckdb.FatalException) and not is_damage(error):
+        if has_failed(error) and not is_damage(error):
             raise StoreFailed from error
         if is_lack_of_memory(error):
             raise MemoryExhausted from error

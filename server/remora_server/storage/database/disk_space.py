@@ -8,6 +8,8 @@ from pathlib import Path
 
 # DuckDB's and the journal's errors carry the system's text alone. A process may also be limited in the files it writes.
 _TEXTS = [os.strerror(number) for number in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)]
+# DuckDB lets its temporary files take most of what was free when it opened the database.
+_TEXTS.append("max_temp_directory_size")
 
 
 def is_lack_of_space(error: BaseException) -> bool:
