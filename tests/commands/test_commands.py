@@ -22,8 +22,8 @@ from remora_server.main import main
 
 FURNITURE = {
     "__init__", "chat_lines", "connecting", "failures", "health_check", "lease", "machine", "manifest", "messages",
-    "numbers", "output", "parsing", "printable", "record_groups", "records", "reported", "root", "setting_flags",
-    "standard_output", "unfinished",
+    "numbers", "operator_token", "output", "parsing", "printable", "record_groups", "records", "reported", "root",
+    "setting_flags", "standard_output", "unfinished",
 }  # fmt: skip
 """Modules beside the commands."""
 

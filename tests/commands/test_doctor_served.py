@@ -13,6 +13,7 @@ import grpc
 import pytest
 from tests.faults.sidecar import Sidecar
 from tests.patience import PATIENCE
+from tests.tokens import token_file
 
 from remora import Remora
 from remora.v1 import conversation_service_pb2 as pb
@@ -66,6 +67,20 @@ def create_many(sidecar: Sidecar) -> None:
 
 def findings(said: dict[str, Any]) -> list[str]:
     return [finding["what"] for finding in said["findings"]]
+
+
+def test_a_server_that_demands_tokens_is_asked_with_the_operators(capsys: pytest.CaptureFixture[str]) -> None:
+    with TemporaryDirectory(prefix="remora-") as directory:
+        tokens = token_file(Path(directory) / "tokens", "t acme\n")
+        sidecar = Sidecar(Path(directory), "--model=none", f"--token-file={tokens}", token="t")
+        sidecar.start()
+        try:
+            code, said = doctor(capsys, sidecar)
+        finally:
+            sidecar.kill()
+
+    assert (code, findings(said)) == (0, [])
+    assert said["server"]["endpoint"] == sidecar.endpoint
 
 
 def test_the_server_of_a_store_says_how_it_is(capsys: pytest.CaptureFixture[str], served: Sidecar) -> None:

@@ -75,7 +75,7 @@ def test_a_server_that_drains_is_alive_and_has_no_readiness(tmp_path: Path, caps
         assert main(["health", "--liveness", "--endpoint", endpoint]) == 0
         assert main(["health", "--endpoint", endpoint]) == 1
 
-    assert capsys.readouterr().err == f"remora: {endpoint} has no readiness: its log says why\n"
+    assert capsys.readouterr().err == f"remora: {endpoint} is not ready: its log says why\n"
 
 
 @contextmanager

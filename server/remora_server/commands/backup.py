@@ -17,13 +17,12 @@ from remora_server.commands.connecting import add_connection_flags, connected
 from remora_server.commands.failures import CommandFailed
 from remora_server.commands.manifest import FILE_NAME, SNAPSHOT_NAME, Manifest
 from remora_server.commands.numbers import duration, size
+from remora_server.commands.operator_token import token_in
 from remora_server.commands.output import diagnostics, progress_of_bytes
 from remora_server.commands.parsing import path
 from remora_server.commands.setting_flags import load_settings
 from remora_server.commands.unfinished import unfinished
 from remora_server.domain.errors import one_line
-from remora_server.rpc.private_files import ExposedError, read_private
-from remora_server.storage.database.directory import OPERATOR_TOKEN_FILE
 
 
 def fill(parser: argparse.ArgumentParser) -> None:
@@ -52,33 +51,18 @@ def run(given: dict[str, Any]) -> None:
     if destination.exists():
         raise CommandFailed(f"{destination} exists: name a folder that does not")
     if given["token"] is None and given["data"] is not None:
-        given["token"] = _token_in(given["data"])
+        given["token"] = token_in(given["data"])
     with connected(given, token=_token_of_settings()) as client:
         manifest = _backup(client, destination, given["seconds"])
     held = f"revision {manifest.revision}, {manifest.messages:,} messages, {size(manifest.bytes)}"
     diagnostics().print(f"{destination}: {held}, verified")
 
 
-def _token_in(directory: Path) -> str:
-    """The operator's token in a data directory. Raises CommandFailed."""
-    file = directory / OPERATOR_TOKEN_FILE
-    try:
-        return read_private(file).decode("ascii")
-    except ExposedError:
-        why = "`chmod 600` it and restart the server, which writes it anew"
-        raise CommandFailed(f"every user of this machine can read or change {file}: {why}") from None
-    except OSError as error:
-        why = f"{error.strerror}: name the data directory of a server that runs"
-        raise CommandFailed(f"{file} cannot be read: {why}") from error
-    except UnicodeDecodeError as error:
-        raise CommandFailed(f"{file} is damaged: restart the server, which writes it anew") from error
-
-
 def _token_of_settings() -> str | None:
     """The operator's token in the data directory of the settings; None if it cannot be read."""
     directory = load_settings({}).settings.data
     with suppress(CommandFailed):
-        return None if directory is None else _token_in(directory)
+        return None if directory is None else token_in(directory)
     return None
 
 

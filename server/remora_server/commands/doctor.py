@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import platform
 import time
+from contextlib import suppress
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,7 @@ from remora_server.chat_model import open_chat_model
 from remora_server.commands.failures import CommandFailed
 from remora_server.commands.machine import disk_of, open_files_limit
 from remora_server.commands.numbers import size
+from remora_server.commands.operator_token import token_in
 from remora_server.commands.output import add_json_flag, output, write_json
 from remora_server.commands.printable import printable
 from remora_server.commands.setting_flags import add_setting_flags, load_settings
@@ -263,15 +265,10 @@ class Examination:
         self.unchecked.append("the store's files (a server uses them)")
 
     def _token(self) -> str | None:
-        """A token that the server accepts; None without a readable token file."""
-        file = self._settings.token_file
-        if file is None:
-            return None
-        try:
-            words = [line.split() for line in file.read_text("utf-8").splitlines()]
-        except (OSError, UnicodeDecodeError):
-            return None
-        return next((found[0] for found in words if found and not found[0].startswith("#")), None)
+        """A token that the server accepts: the operator's; None where it cannot be read."""
+        with suppress(CommandFailed):
+            return None if self._settings.data is None else token_in(self._settings.data)
+        return None
 
     def _disk(self) -> None:
         if self._settings.data is None:

@@ -17,6 +17,7 @@ from remora_server.commands.parsing import name
 
 SECONDS = 3.0
 READINESS, STARTUP, LIVENESS = "readiness", "startup", "liveness"
+_NOT = {READINESS: "is not ready", STARTUP: "has not started", LIVENESS: "is not alive"}
 
 
 def fill(parser: argparse.ArgumentParser) -> None:
@@ -52,5 +53,5 @@ def run(given: dict[str, Any]) -> None:
             f"with --endpoint or ${ENDPOINT_VARIABLE}"
         ) from error
     if not serves:
-        raise CommandFailed(f"{endpoint} has no {service}: its log says why")
+        raise CommandFailed(f"{endpoint} {_NOT[service]}: its log says why")
     standard_output.write(f"{service}: serving\n")
