@@ -6,6 +6,7 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from langchain_core.messages import (
@@ -56,6 +57,10 @@ BLOCKS = st.one_of(
     ARGUMENTS.filter(lambda block: "text" not in block and "type" not in block),
 )
 CONTENTS = st.one_of(TEXTS, st.lists(BLOCKS, max_size=4))
+USAGES = st.integers(0, 200).map(lambda total: {"input_tokens": total, "output_tokens": 0, "total_tokens": total})
+PROVIDERS = st.sampled_from([{}, {"model_provider": "openai"}, {"model_provider": "anthropic"}])
+REPORTED: dict[str, Any] = {"usage_metadata": st.none() | USAGES, "response_metadata": PROVIDERS}
+OPENAIS = st.just({"model_provider": "openai"})
 SYSTEMS = st.builds(SystemMessage, CONTENTS, name=NAMES)
 MESSAGES = st.one_of(
     SYSTEMS,
@@ -63,13 +68,15 @@ MESSAGES = st.one_of(
     st.builds(HumanMessage, CONTENTS, name=NAMES),
     st.builds(HumanMessageChunk, CONTENTS),
     st.builds(AIMessage, CONTENTS, name=NAMES, tool_calls=CALLS),
-    st.builds(AIMessage, CONTENTS, tool_calls=CALLS),
-    st.builds(AIMessageChunk, TEXTS),
+    st.builds(AIMessage, CONTENTS, tool_calls=CALLS, **REPORTED),
+    st.builds(AIMessageChunk, TEXTS, **REPORTED),
     st.builds(ToolMessage, CONTENTS, tool_call_id=IDS, name=NAMES),
     st.builds(FunctionMessage, TEXTS, name=st.just("f")),
     st.builds(ChatMessage, TEXTS, role=st.just("moderator")),
 )
 HISTORIES = st.lists(MESSAGES, max_size=12)
+ANSWERS = st.builds(AIMessage, CONTENTS, usage_metadata=st.none() | USAGES, response_metadata=OPENAIS)
+REPORTING = st.lists(st.one_of(SYSTEMS, st.builds(HumanMessage, CONTENTS), ANSWERS, ANSWERS), min_size=2, max_size=12)
 TYPES = st.lists(st.sampled_from(["human", "ai", "system", "tool", "function", "chat", "AIMessageChunk"]), max_size=3)
 
 
@@ -83,6 +90,7 @@ def limits(draw: st.DrawFn) -> dict[str, Any]:
 
 
 SCHEMAS = st.lists(st.dictionaries(TEXTS, VALUES, max_size=2), max_size=2)
+SCALING: dict[str, Any] = {"use_usage_metadata_scaling": True}
 FRACTIONS = st.floats(0, 10, allow_nan=False)
 COUNTERS = st.fixed_dictionaries(
     {},
@@ -92,6 +100,7 @@ COUNTERS = st.fixed_dictionaries(
         "count_name": st.booleans(),
         "tokens_per_image": st.integers(0, 100),
         "tools": SCHEMAS,
+        "use_usage_metadata_scaling": st.booleans(),
     },
 )
 
@@ -122,11 +131,9 @@ def contents(messages: Sequence[BaseMessage], reply: pb.TrimMessagesResponse) ->
     return kept
 
 
-@settings(max_examples=examples(2_000))
-@given(HISTORIES, st.data(), limits(), COUNTERS)
-def test_what_stays_is_what_langchain_leaves(
-    messages: list[BaseMessage], data: st.DataObject, limits: dict[str, Any], options: dict[str, Any]
-) -> None:
+def check(messages: list[BaseMessage], data: st.DataObject, limits: dict[str, Any], options: dict[str, Any]) -> None:
+    """What stays of messages within some budget is what langchain-core leaves."""
+
     def counter(given: list[BaseMessage]) -> int:
         return count_tokens_approximately(given, **options)
 
@@ -140,6 +147,48 @@ def test_what_stays_is_what_langchain_leaves(
     assert reply.over_budget == (reply.tokens > max_tokens)
     gone = {index for each in reply.dropped for index in range(each.begin, each.end)}
     assert gone == set(range(len(messages))) - set(reply.kept)
+
+
+@settings(max_examples=examples(2_000))
+@given(HISTORIES, st.data(), limits(), COUNTERS)
+def test_what_stays_is_what_langchain_leaves(
+    messages: list[BaseMessage], data: st.DataObject, limits: dict[str, Any], options: dict[str, Any]
+) -> None:
+    check(messages, data, limits, options)
+
+
+@settings(max_examples=examples(1_000))
+@given(REPORTING, st.data(), limits(), COUNTERS)
+def test_counts_are_scaled_by_reported_usage_as_langchain_scales_them(
+    messages: list[BaseMessage], data: st.DataObject, limits: dict[str, Any], options: dict[str, Any]
+) -> None:
+    check(messages, data, limits, {**options, "use_usage_metadata_scaling": True})
+
+
+@pytest.mark.parametrize(
+    ("total", "providers", "tokens"),
+    [
+        (5, ["openai", "openai"], 40),
+        (11, ["openai", "openai"], 44),
+        (1_000, ["openai", "openai"], 50),
+        (10**30, ["openai", "openai"], 50),
+        (1_000, ["openai", "anthropic"], 40),
+        (1_000, [None, "openai"], 50),
+        (1_000, ["openai", None], 40),
+        (1_000, [None, None], 40),
+    ],
+)
+def test_a_scale_is_bounded_and_of_one_provider(total: int, providers: list[str | None], tokens: int) -> None:
+    usage = {"input_tokens": total, "output_tokens": 0, "total_tokens": total}
+    first, second = ({"model_provider": provider} if provider else {} for provider in providers)
+    messages = [
+        AIMessage("x" * 19, response_metadata=first, usage_metadata=usage),
+        HumanMessage("x" * 24),
+        AIMessage("x" * 59, response_metadata=second),
+    ]
+    reply = HANDLERS.trim_messages(CALL, request(messages, 99, {"strategy": "last"}, SCALING))
+
+    assert reply.tokens == tokens == count_tokens_approximately(messages, **SCALING)
 
 
 def openai(role: str, content: object, **more: object) -> dict[str, object]:

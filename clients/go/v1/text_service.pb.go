@@ -1051,9 +1051,13 @@ type LangChainCounter struct {
 	// Tokens of each image. Default: 85.
 	TokensPerImage *int32 `protobuf:"varint,4,opt,name=tokens_per_image,json=tokensPerImage,proto3,oneof" json:"tokens_per_image,omitempty"`
 	// The schemas of tools that count too, each as Python's json.dumps writes it: at most 1,024, up to 1 MiB each.
-	Tools         []string `protobuf:"bytes,5,rep,name=tools,proto3" json:"tools,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	Tools []string `protobuf:"bytes,5,rep,name=tools,proto3" json:"tools,omitempty"`
+	// Whether counts are scaled by what a model reported: by the `total_tokens` in the `usage_metadata` of the newest
+	// answer that has them, over the count of all up to it, from 1 to 1.25. Only if the answers have the same
+	// `model_provider` in their `response_metadata`. Answers without parts report nothing.
+	UseUsageMetadataScaling bool `protobuf:"varint,6,opt,name=use_usage_metadata_scaling,json=useUsageMetadataScaling,proto3" json:"use_usage_metadata_scaling,omitempty"`
+	unknownFields           protoimpl.UnknownFields
+	sizeCache               protoimpl.SizeCache
 }
 
 func (x *LangChainCounter) Reset() {
@@ -1119,6 +1123,13 @@ func (x *LangChainCounter) GetTools() []string {
 		return x.Tools
 	}
 	return nil
+}
+
+func (x *LangChainCounter) GetUseUsageMetadataScaling() bool {
+	if x != nil {
+		return x.UseUsageMetadataScaling
+	}
+	return false
 }
 
 // The request of ValidateHistory.
@@ -1615,14 +1626,15 @@ const file_remora_v1_text_service_proto_rawDesc = "" +
 	"\n" +
 	"BlockRange\x12\x14\n" +
 	"\x05begin\x18\x01 \x01(\x05R\x05begin\x12\x10\n" +
-	"\x03end\x18\x02 \x01(\x05R\x03end\"\xbb\x02\n" +
+	"\x03end\x18\x02 \x01(\x05R\x03end\"\xf8\x02\n" +
 	"\x10LangChainCounter\x12+\n" +
 	"\x0fchars_per_token\x18\x01 \x01(\x01H\x00R\rcharsPerToken\x88\x01\x01\x12<\n" +
 	"\x18extra_tokens_per_message\x18\x02 \x01(\x01H\x01R\x15extraTokensPerMessage\x88\x01\x01\x12\"\n" +
 	"\n" +
 	"count_name\x18\x03 \x01(\bH\x02R\tcountName\x88\x01\x01\x12-\n" +
 	"\x10tokens_per_image\x18\x04 \x01(\x05H\x03R\x0etokensPerImage\x88\x01\x01\x12\x14\n" +
-	"\x05tools\x18\x05 \x03(\tR\x05toolsB\x12\n" +
+	"\x05tools\x18\x05 \x03(\tR\x05tools\x12;\n" +
+	"\x1ause_usage_metadata_scaling\x18\x06 \x01(\bR\x17useUsageMetadataScalingB\x12\n" +
 	"\x10_chars_per_tokenB\x1b\n" +
 	"\x19_extra_tokens_per_messageB\r\n" +
 	"\v_count_nameB\x13\n" +

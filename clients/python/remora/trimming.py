@@ -35,6 +35,8 @@ class LangChainCounter:
         count_name: Whether names count.
         tokens_per_image: Tokens of each image.
         tools: The schemas of tools that count, too, as mappings.
+        use_usage_metadata_scaling: Whether counts are scaled by the tokens that the newest answer's usage reports, from
+            1 to 1.25, if all answers are by the same provider of models.
     """
 
     chars_per_token: Annotated[float, Between(0.01, 1e6)] = 4.0
@@ -42,6 +44,7 @@ class LangChainCounter:
     count_name: bool = True
     tokens_per_image: Count = 85
     tools: Sequence[Any] = ()
+    use_usage_metadata_scaling: bool = False
 
     def to_proto(self) -> text_service_pb2.LangChainCounter:
         """The counter on the wire."""
@@ -51,6 +54,7 @@ class LangChainCounter:
             count_name=self.count_name,
             tokens_per_image=self.tokens_per_image,
             tools=[json.dumps(plain(tool)) for tool in self.tools],
+            use_usage_metadata_scaling=self.use_usage_metadata_scaling,
         )
 
 

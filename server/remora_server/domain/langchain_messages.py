@@ -36,13 +36,16 @@ _CHUNKS = {
 }
 """The type of message of each type of chunk in a stream."""
 _IMAGES = ("image", "image_url")
+MOST_TOTAL_TOKENS = 1 << 62
+"""A greater number of tokens is read as this one, so that a float can hold it. LangChain scales no count by more."""
 
 
 class LangChainMessage(Struct, frozen=True):
     """One message.
 
     `kind` is its `type`. `calls` is the length of its tool calls as Python prints them, in characters; `call_id` is
-    that of a tool message.
+    that of a tool message. `provider` and `total_tokens` are what an answer's metadata says: its model's provider, and
+    the tokens of its call, prompt and answer together; None: nothing.
     """
 
     kind: str
@@ -51,10 +54,16 @@ class LangChainMessage(Struct, frozen=True):
     name: str = ""
     calls: int = 0
     call_id: str = ""
+    provider: object = None
+    total_tokens: int | None = None
 
     @property
     def is_system(self) -> bool:
         return _CHUNKS.get(self.kind, self.kind) == "system"
+
+    @property
+    def is_answer(self) -> bool:
+        return _CHUNKS.get(self.kind, self.kind) == "ai"
 
     def characters(self, content: Content, *, count_name: bool) -> int:
         """The characters that count with another content, without images. Calls count only beside a text: if the
@@ -133,9 +142,17 @@ def _of_langchain(kind: str, data: Mapping[str, Any]) -> LangChainMessage:
             role = _ROLES[whole]
         case _:
             raise _UnreadableError(f"a message of the type {kind!r} is not counted")
-    calls = _written(data.get("tool_calls")) if whole == "ai" else 0
-    call_id = _text(data, "tool_call_id") if whole == "tool" else ""
-    return LangChainMessage(kind, role, _content(data.get("content")), _text(data, "name"), calls, call_id)
+    is_answer = whole == "ai"
+    return LangChainMessage(
+        kind,
+        role,
+        _content(data.get("content")),
+        _text(data, "name"),
+        _written(data.get("tool_calls")) if is_answer else 0,
+        _text(data, "tool_call_id") if whole == "tool" else "",
+        _provider(data) if is_answer else None,
+        _total_tokens(data) if is_answer else None,
+    )
 
 
 def _of_openai(role: str, message: Mapping[str, Any]) -> LangChainMessage:
@@ -145,8 +162,19 @@ def _of_openai(role: str, message: Mapping[str, Any]) -> LangChainMessage:
     calls = message.get("tool_calls") if kind == "ai" else None
     call_id = _text(message, "tool_call_id") if kind == "tool" else ""
     written = _written([_openai_call(call) for call in calls] if isinstance(calls, list) else None)
-    content = _content(message.get("content") or "")
-    return LangChainMessage(kind, _role(kind, role), content, _text(message, "name"), written, call_id)
+    content, provider = _content(message.get("content") or ""), _provider(message) if kind == "ai" else None
+    return LangChainMessage(kind, _role(kind, role), content, _text(message, "name"), written, call_id, provider)
+
+
+def _provider(message: Mapping[str, Any]) -> object:
+    metadata = message.get("response_metadata")
+    return metadata.get("model_provider") if isinstance(metadata, dict) else None
+
+
+def _total_tokens(message: Mapping[str, Any]) -> int | None:
+    usage = message.get("usage_metadata")
+    total = usage.get("total_tokens") if isinstance(usage, dict) else None
+    return max(0, min(total, MOST_TOTAL_TOKENS)) if isinstance(total, int) else None
 
 
 def _role(kind: str, role: str) -> str:

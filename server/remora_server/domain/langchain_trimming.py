@@ -6,7 +6,6 @@ trim_messages ignores tool calls: it separates them from their results. `domain.
 from __future__ import annotations
 
 import math
-from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from itertools import accumulate
 from typing import TypeAlias
@@ -17,8 +16,29 @@ from msgspec.structs import replace
 from remora_server.domain.langchain_messages import Content, LangChainMessage, images, text_of
 from remora_server.domain.trimming import Cut, Reason, Strategy, Trimmed, TrimOptions, lines_of, ranges
 
+LEAST_SCALE, MOST_SCALE = 1.0, 1.25
+"""The bounds of what a count is multiplied by where answers report their tokens."""
 _Part: TypeAlias = Callable[[int, int], tuple[int, int]]
 """The range of the lines or blocks of a message that stay, given how many stay and how many there are."""
+
+
+class Count(Struct, frozen=True):
+    """What some messages cost. `scale` is the tokens that the newest answer with a usage reports, as a multiple of what
+    the messages up to it cost. LangChain uses it only if all answers name the same `provider` of models.
+    """
+
+    unscaled: float
+    messages: int = 0
+    scale: float = LEAST_SCALE
+    provider: object = None
+    is_mixed: bool = False
+
+    @property
+    def tokens(self) -> float:
+        """The cost. At most a whole number means at most that number also when it is rounded up."""
+        if self.messages < 2 or self.is_mixed or self.provider is None:
+            return self.unscaled
+        return self.unscaled * min(MOST_SCALE, max(LEAST_SCALE, self.scale))
 
 
 class ApproximateCounter(Struct, frozen=True):
@@ -32,25 +52,33 @@ class ApproximateCounter(Struct, frozen=True):
     count_name: bool = True
     tokens_per_image: int = 85
     tools: int = 0
+    use_usage_metadata_scaling: bool = False
 
     @property
-    def none(self) -> float:
+    def none(self) -> Count:
         """The cost of no messages."""
-        return math.ceil(self.tools / self.chars_per_token)
+        return Count(math.ceil(self.tools / self.chars_per_token))
 
-    def add(self, total: float, message: LangChainMessage, content: Content | None = None) -> float:
-        """The sum with one more message, which may have another content."""
+    def add(self, before: Count, message: LangChainMessage, content: Content | None = None) -> Count:
+        """The cost with one more message, which may have another content."""
         content = message.content if content is None else content
+        tokens = before.unscaled
         for _ in range(images(content)):
-            total += self.tokens_per_image
+            tokens += self.tokens_per_image
         characters = message.characters(content, count_name=self.count_name)
-        return total + math.ceil(characters / self.chars_per_token) + self.extra_tokens_per_message
+        tokens = tokens + math.ceil(characters / self.chars_per_token) + self.extra_tokens_per_message
+        number = before.messages + 1
+        if not (self.use_usage_metadata_scaling and message.is_answer):
+            return Count(tokens, number, before.scale, before.provider, before.is_mixed)
+        scale = before.scale if message.total_tokens is None else message.total_tokens / tokens
+        provider = message.provider if before.provider is None else before.provider
+        return Count(tokens, number, scale, provider, before.is_mixed or provider != message.provider)
 
     def count(self, messages: Sequence[LangChainMessage]) -> int:
         """The cost of messages."""
-        return math.ceil(self.sums(messages)[-1])
+        return math.ceil(self.counts(messages)[-1].tokens)
 
-    def sums(self, messages: Sequence[LangChainMessage]) -> list[float]:
+    def counts(self, messages: Sequence[LangChainMessage]) -> list[Count]:
         """The cost of the first messages, for each number of them from none to all."""
         return list(accumulate(messages, self.add, initial=self.none))
 
@@ -127,19 +155,33 @@ def _prefix(
     part: _Part,
     counter: ApproximateCounter,
 ) -> _Prefix:
-    """The longest prefix that fits. (A sum is at most a whole number if it is so when rounded up.)"""
-    sums = counter.sums(messages)
-    if sums[-1] <= max_tokens:
+    """The prefix that trim_messages finds. It is the longest that fits, unless counts are scaled: those of longer ones
+    may be smaller then.
+    """
+    counts = counter.counts(messages)
+    if counts[-1].tokens <= max_tokens:
         return _Prefix(len(messages))
-    size = max(0, bisect_right(sums, max_tokens) - 1)
+    size = _most(len(messages), lambda size: counts[size].tokens <= max_tokens)
     if not options.allow_partial or size == len(messages):
         return _Prefix(size)
-    message, total = messages[size], sums[size]
+    message, count = messages[size], counts[size]
     return (
-        _with_blocks(message, size, part, lambda content: counter.add(total, message, content) <= max_tokens)
-        or _with_lines(message, size, part, _text_fits(message, total, max_tokens, counter))
+        _with_blocks(message, size, part, lambda content: counter.add(count, message, content).tokens <= max_tokens)
+        or _with_lines(message, size, part, _text_fits(message, count, max_tokens, counter))
         or _Prefix(size)
     )
+
+
+def _most(number: int, fits: Callable[[int], bool]) -> int:
+    """The most of a number that fit, by the halving of trim_messages."""
+    least, most = 0, number
+    while least < most:
+        middle = (least + most + 1) // 2
+        if fits(middle):
+            least = middle
+        else:
+            most = middle - 1
+    return least
 
 
 def _with_blocks(message: LangChainMessage, size: int, part: _Part, fits: Callable[[Content], bool]) -> _Prefix | None:
@@ -155,11 +197,11 @@ def _with_blocks(message: LangChainMessage, size: int, part: _Part, fits: Callab
 
 
 def _text_fits(
-    message: LangChainMessage, total: float, max_tokens: int, counter: ApproximateCounter
+    message: LangChainMessage, before: Count, max_tokens: int, counter: ApproximateCounter
 ) -> Callable[[str], bool]:
     """Whether a text fits as the content of a message. trim_messages counts it alone, so that tools count again."""
-    base = math.ceil(total)
-    return lambda text: base + math.ceil(counter.add(counter.none, message, text)) <= max_tokens
+    base = math.ceil(before.tokens)
+    return lambda text: base + math.ceil(counter.add(counter.none, message, text).tokens) <= max_tokens
 
 
 def _with_lines(message: LangChainMessage, size: int, part: _Part, fits: Callable[[str], bool]) -> _Prefix | None:
@@ -168,14 +210,7 @@ def _with_lines(message: LangChainMessage, size: int, part: _Part, fits: Callabl
     if not text:
         return None
     lines = lines_of(text)
-    count, most = 0, len(lines)
-    while count < most:
-        middle = (count + most + 1) // 2
-        begin, end = part(middle, len(lines))
-        if fits("".join(lines[begin:end])):
-            count = middle
-        else:
-            most = middle - 1
+    count = _most(len(lines), lambda count: fits("".join(lines[slice(*part(count, len(lines)))])))
     begin, end = part(count, len(lines))
     return _Prefix(size + 1, text="".join(lines[begin:end])) if count else None
 

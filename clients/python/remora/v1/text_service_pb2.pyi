@@ -524,6 +524,7 @@ class LangChainCounter(_message.Message):
     COUNT_NAME_FIELD_NUMBER: _builtins.int
     TOKENS_PER_IMAGE_FIELD_NUMBER: _builtins.int
     TOOLS_FIELD_NUMBER: _builtins.int
+    USE_USAGE_METADATA_SCALING_FIELD_NUMBER: _builtins.int
     chars_per_token: _builtins.float
     """Characters of a token, 0.01 to 1,000,000. Default: 4."""
     extra_tokens_per_message: _builtins.float
@@ -532,6 +533,11 @@ class LangChainCounter(_message.Message):
     """Whether names count. Default: true."""
     tokens_per_image: _builtins.int
     """Tokens of each image. Default: 85."""
+    use_usage_metadata_scaling: _builtins.bool
+    """Whether counts are scaled by what a model reported: by the `total_tokens` in the `usage_metadata` of the newest
+    answer that has them, over the count of all up to it, from 1 to 1.25. Only if the answers have the same
+    `model_provider` in their `response_metadata`. Answers without parts report nothing.
+    """
     @_builtins.property
     def tools(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """The schemas of tools that count too, each as Python's json.dumps writes it: at most 1,024, up to 1 MiB each."""
@@ -544,10 +550,11 @@ class LangChainCounter(_message.Message):
         count_name: _builtins.bool | None = ...,
         tokens_per_image: _builtins.int | None = ...,
         tools: _abc.Iterable[_builtins.str] | None = ...,
+        use_usage_metadata_scaling: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_chars_per_token", b"_chars_per_token", "_count_name", b"_count_name", "_extra_tokens_per_message", b"_extra_tokens_per_message", "_tokens_per_image", b"_tokens_per_image", "chars_per_token", b"chars_per_token", "count_name", b"count_name", "extra_tokens_per_message", b"extra_tokens_per_message", "tokens_per_image", b"tokens_per_image"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_chars_per_token", b"_chars_per_token", "_count_name", b"_count_name", "_extra_tokens_per_message", b"_extra_tokens_per_message", "_tokens_per_image", b"_tokens_per_image", "chars_per_token", b"chars_per_token", "count_name", b"count_name", "extra_tokens_per_message", b"extra_tokens_per_message", "tokens_per_image", b"tokens_per_image", "tools", b"tools"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_chars_per_token", b"_chars_per_token", "_count_name", b"_count_name", "_extra_tokens_per_message", b"_extra_tokens_per_message", "_tokens_per_image", b"_tokens_per_image", "chars_per_token", b"chars_per_token", "count_name", b"count_name", "extra_tokens_per_message", b"extra_tokens_per_message", "tokens_per_image", b"tokens_per_image", "tools", b"tools", "use_usage_metadata_scaling", b"use_usage_metadata_scaling"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__chars_per_token: _TypeAlias = _typing.Literal["chars_per_token"]  # noqa: Y015
     _WhichOneofArgType__chars_per_token: _TypeAlias = _typing.Literal["_chars_per_token", b"_chars_per_token"]  # noqa: Y015
