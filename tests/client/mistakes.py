@@ -681,6 +681,16 @@ HISTORIES = (
         "encoding and model are not for mode='langchain', which has a counter of its own",
     ),
     Mistake(
+        'memory.trim([], 9, start_on="usr")',
+        InvalidFieldError,
+        "start_on is 'usr', which no model knows; did you mean 'user'? (A role of your own is Role.custom('usr'))",
+    ),
+    Mistake(
+        'memory.trim([], 9, strategy="first", include_system=True)',
+        InvalidFieldError,
+        "include_system is for strategy='last'",
+    ),
+    Mistake(
         'memory.trim([{"role": "user"}], 9)',
         InvalidFieldError,
         f"messages[0]: a message needs content; write {_EXAMPLE}",

@@ -6,11 +6,22 @@ import copy
 from typing import Any
 
 import pytest
-from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage, trim_messages
+from langchain_core.messages import (
+    AIMessage,
+    BaseMessage,
+    HumanMessage,
+    SystemMessage,
+    ToolMessage,
+    message_to_dict,
+    trim_messages,
+)
+from langchain_core.messages.ai import UsageMetadata
+from langchain_core.messages.utils import count_tokens_approximately
+from langchain_core.tools import tool
 from openai.types.chat import ChatCompletionMessage
 
 from remora import Message, Remora, ToolCall, errors, testing
-from remora.trimming import Dropped, LangChainCounter
+from remora.trimming import Dropped, LangChainCounter, TrimMode
 
 memory, remora_server, remora_tenant = testing.memory, testing.remora_server, testing.remora_tenant
 
@@ -106,6 +117,80 @@ def test_the_counter_takes_langchains_options(memory: Remora) -> None:
     assert memory.trim([HumanMessage("hello")], 99, mode="langchain", langchain_counter=counter).tokens == 9 + 18
 
 
+def test_a_counter_counts_tools_as_langchain_does(memory: Remora) -> None:
+    @tool
+    def search(query: str, limit: int = 3) -> str:
+        """Searches the web."""
+        return query * limit
+
+    history: list[Any] = [HumanMessage("hello")]
+    given: list[Any] = [search, {"name": "sum"}]
+    counter = LangChainCounter(tools=given)
+
+    counted = memory.trim(history, 99, mode="langchain", langchain_counter=counter).tokens
+
+    assert counted == count_tokens_approximately(history, tools=given)
+    with pytest.raises(
+        errors.WrongTypeError, match=r"tools\[0\] is 7 \(an int\); it must be a mapping or one of LangChain's"
+    ):
+        memory.trim(history, 99, mode="langchain", langchain_counter=LangChainCounter(tools=[7]))
+
+
+def test_counts_are_scaled_by_what_a_model_reported(memory: Remora) -> None:
+    usage = UsageMetadata(input_tokens=90, output_tokens=10, total_tokens=100)
+    answer = AIMessage("hi", usage_metadata=usage, response_metadata={"model_provider": "openai"})
+    history = [HumanMessage("hello there"), answer]
+    counter = LangChainCounter(use_usage_metadata_scaling=True)
+
+    scaled = memory.trim(history, 99, mode="langchain", langchain_counter=counter).tokens
+
+    assert scaled == count_tokens_approximately(history, use_usage_metadata_scaling=True)
+    assert scaled > count_tokens_approximately(history)
+
+
+@pytest.mark.parametrize("mode", ["pairs", "langchain"])
+@pytest.mark.parametrize("artifact", [object(), b"\xff"], ids=["object", "bytes"])
+def test_what_a_model_is_not_shown_need_not_be_json(memory: Remora, mode: TrimMode, artifact: object) -> None:
+    history = [*LANGCHAIN[:3], ToolMessage(RESULT, tool_call_id="a", artifact=artifact), LANGCHAIN[4]]
+
+    left = memory.trim(history, 999, mode=mode)
+    cleared = memory.clear_tool_uses(history, trigger_tokens=0, keep=0)
+
+    assert left.messages[3] is history[3]
+    assert left.tokens == memory.trim(LANGCHAIN, 999, mode=mode).tokens
+    assert memory.validate(history) == []
+    assert (cleared.messages[3].artifact, text(cleared.messages[3])) == (None, "[cleared]")
+
+
+def test_langchains_mode_takes_its_messages_as_it_writes_and_reads_them(memory: Remora) -> None:
+    written = [message_to_dict(message) for message in LANGCHAIN]
+    typed = [{"type": message.type, "content": message.content} for message in (LANGCHAIN[0], LANGCHAIN[1])]
+
+    assert memory.trim(written, 35, mode="langchain").kept == memory.trim(LANGCHAIN, 35, mode="langchain").kept
+    assert memory.trim(typed, 99, mode="langchain").tokens == count_tokens_approximately(typed)
+
+
+def test_langchains_mode_takes_the_default_of_include_system_with_first(memory: Remora) -> None:
+    left = memory.trim(LANGCHAIN, 20, mode="langchain", strategy="first", include_system=False)
+
+    assert left.messages == trim_messages(LANGCHAIN, max_tokens=20, token_counter="approximate", strategy="first")
+
+
+def test_repeated_ids_are_reported_in_every_format(memory: Remora) -> None:
+    said = HumanMessage("hello", id="m1")
+    histories: list[list[Any]] = [
+        [said, said],
+        [message_to_dict(said)] * 2,
+        [{"role": "user", "content": "hello", "id": "m1"}] * 2,
+        [Message("user", "hello", id="m1")] * 2,
+    ]
+
+    for history in histories:
+        assert [(fault.index, fault.kind, fault.id) for fault in memory.validate(history)] == [
+            (1, "duplicate_message_id", "m1")
+        ]
+
+
 def test_faults_are_reported(memory: Remora) -> None:
     assert memory.validate(OPENAI) == []
 
@@ -175,6 +260,12 @@ def test_a_stored_message_of_langchain_is_cleared_in_its_own_form(memory: Remora
         (OPENAI, {"langchain_counter": LangChainCounter()}, "langchain_counter"),
         (OPENAI, {"encoding": "cl100k_base", "mode": "langchain"}, "encoding"),
         (OPENAI, {"strategy": "first", "start_on": "user"}, "start_on"),
+        (OPENAI, {"strategy": "first", "include_system": False}, "include_system"),
+        (OPENAI, {"start_on": "human"}, "start_on"),
+        (OPENAI, {"end_on": ["user", "bot"]}, "end_on"),
+        (["hello"], {"mode": "langchain"}, "messages[0]"),
+        ([("user", "hello")], {"mode": "langchain"}, "messages[0]"),
+        ([None], {"mode": "langchain"}, "messages[0]"),
         ([AIMessage([{"type": "text", "text": "x", "n": float("nan")}])], {"mode": "langchain"}, "messages[0]"),
     ],
 )

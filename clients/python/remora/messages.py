@@ -193,7 +193,7 @@ def _split(message: ChatMessage) -> tuple[ChatMessage, MessageExtras]:
     """The chat message, and what a mapping says besides. Raises an InvalidFieldError for what is no chat message."""
     if not isinstance(message, Mapping):
         if not (hasattr(message, "model_dump") or hasattr(message, "role")):
-            raise _refusals.wrong_type("the message", message, _MESSAGE)
+            raise _refusals.wrong_type("the message", message, MESSAGE)
         return message, {}
     if is_item(message):
         require_item(message)
@@ -207,7 +207,7 @@ def _split(message: ChatMessage) -> tuple[ChatMessage, MessageExtras]:
 
 
 _EXTRA_KEYS = MessageExtras.__annotations__.keys()
-_MESSAGE = f"a dict such as {EXAMPLE}, a Message or a chat object"
+MESSAGE = f"a dict such as {EXAMPLE}, a Message or a chat object"
 
 
 def _require_chat(message: Mapping[str, Any]) -> None:

@@ -8,10 +8,11 @@ from typing import Annotated, Any, Literal, Self, TypeAlias, TypedDict, cast
 from remora import _json, _refusals
 from remora._arguments import checked_fields
 from remora._bounds import Between, Count
-from remora.chat_format import ToolCall, as_mapping, plain
+from remora.chat_format import ChatMessage, ToolCall, as_mapping, plain
 from remora.errors import InvalidArgumentError
 from remora.formats import langchain, rewriting
-from remora.messages import Message, MessageLike, to_message
+from remora.messages import MESSAGE, Message, MessageLike
+from remora.roles import KnownRole
 from remora.v1 import message_pb2, text_service_pb2
 
 MOST_MESSAGES = 10_000
@@ -20,7 +21,9 @@ TrimMode: TypeAlias = Literal["pairs", "langchain"]
 TrimStrategy: TypeAlias = Literal["last", "first"]
 """Which end of a history stays."""
 Roles: TypeAlias = str | Sequence[str]
-"""A role, or several: `user`, `assistant`, `system`, `tool`; for the mode `langchain`, its types, such as `human`."""
+"""A role, or several: `user`, `assistant`, `system`, `tool`, or a `Role`; for the mode `langchain`, its types, such as
+`human`.
+"""
 Budget: TypeAlias = Annotated[int, Between(1, (1 << 31) - 1)]
 
 
@@ -34,7 +37,7 @@ class LangChainCounter:
         extra_tokens_per_message: Tokens of each message besides its characters.
         count_name: Whether names count.
         tokens_per_image: Tokens of each image.
-        tools: The schemas of tools that count, too, as mappings.
+        tools: The tools that count, too: LangChain's, or their schemas as mappings.
         use_usage_metadata_scaling: Whether counts are scaled by the tokens that the newest answer's usage reports, from
             1 to 1.25, if all answers are by the same provider of models.
     """
@@ -53,7 +56,7 @@ class LangChainCounter:
             extra_tokens_per_message=self.extra_tokens_per_message,
             count_name=self.count_name,
             tokens_per_image=self.tokens_per_image,
-            tools=[json.dumps(plain(tool)) for tool in self.tools],
+            tools=[json.dumps(_schema(tool, number)) for number, tool in enumerate(self.tools)],
             use_usage_metadata_scaling=self.use_usage_metadata_scaling,
         )
 
@@ -250,9 +253,9 @@ def trim_request(
         messages=_each(messages, langchain_to_proto if as_langchain else _counted_to_proto),
         max_tokens=max_tokens,
         strategy=_STRATEGIES[options.get("strategy", "last")],
-        start_on=_roles(options.get("start_on", ())),
-        end_on=_roles(options.get("end_on", ())),
-        include_system=options.get("include_system"),
+        start_on=_roles(options.get("start_on", ()), "start_on", are_known=not as_langchain),
+        end_on=_roles(options.get("end_on", ()), "end_on", are_known=not as_langchain),
+        include_system=_include_system(options, as_langchain=as_langchain),
         allow_partial=options.get("allow_partial", False),
         encoding=encoding,
         langchain=counter.to_proto() if counter is not None else None,
@@ -276,8 +279,37 @@ def clear_request(
     )
 
 
-def _roles(roles: Roles) -> Sequence[str]:
-    return [roles] if isinstance(roles, str) else roles
+def _roles(roles: Roles, field: str, *, are_known: bool) -> Sequence[str]:
+    named = [roles] if isinstance(roles, str) else roles
+    for role in named if are_known else ():
+        KnownRole().require(role, field)
+    return named
+
+
+def _include_system(options: TrimOptions, *, as_langchain: bool) -> bool | None:
+    """What a request says of system messages. Raises InvalidFieldError for what is not for the strategy `first`."""
+    included = options.get("include_system")
+    if options.get("strategy") != "first":
+        return included
+    if as_langchain and not included:  # which is what LangChain's says where nothing is said
+        included = None
+    for field, given in (("start_on", options.get("start_on") or None), ("include_system", included)):
+        if given is not None:
+            raise _refusals.invalid(field, "is for strategy='last'")
+    return None
+
+
+def _schema(tool: object, number: int) -> dict[str, Any]:
+    """The schema of a tool as count_tokens_approximately counts it."""
+    if isinstance(tool, Mapping):
+        return cast("dict[str, Any]", plain(tool))
+    if not hasattr(tool, "tool_call_schema"):
+        raise _refusals.wrong_type(f"tools[{number}]", tool, "a mapping or one of LangChain's tools")
+    given = cast("Any", tool)
+    schema = given.tool_call_schema
+    whole = schema if isinstance(schema, Mapping) else schema.model_json_schema()
+    parameters = {key: value for key, value in whole.items() if key not in {"title", "description"}}
+    return {"name": given.name, "description": given.description, "parameters": parameters}
 
 
 def _each(
@@ -301,7 +333,7 @@ def _located(
 
 def _counted_to_proto(message: MessageLike) -> message_pb2.Message:
     """What is counted of a message, and paired: its parts only where it is not known what they hold."""
-    given = to_message(message)
+    given = message if isinstance(message, Message) else _counted(message)
     wire = given.to_proto() if given.media is None else replace(given, parts=b"").to_proto()
     wire.ClearField("metadata")
     wire.ClearField("attributes")
@@ -309,16 +341,47 @@ def _counted_to_proto(message: MessageLike) -> message_pb2.Message:
     return wire
 
 
+def _counted(message: ChatMessage) -> Message:
+    stored = _stored_form(message)
+    if stored is None:
+        return Message.of(message)
+    id_ = stored["data"].get("id")
+    return Message.of(langchain.counted(stored), id=id_ if isinstance(id_, str) else "")
+
+
 def langchain_to_proto(message: MessageLike) -> message_pb2.Message:
     """A message as the mode `langchain` reads it: its own form in the parts, images without their data."""
     if isinstance(message, Message):
         return message.to_proto()
-    stored = langchain.stored(message) if langchain.is_object(message) else as_mapping(message)
+    own = _langchain_form(message)
+    is_own = langchain.is_own(own)
+    counted = langchain.counted(own) if is_own else langchain.counted_data(own)
     try:
-        parts = _json.dumps(_without_images(stored))
+        parts = _json.dumps(_without_images(counted))
     except (TypeError, ValueError, RecursionError) as error:
         raise _refusals.invalid("the message", f"cannot be sent as JSON: {error}") from error
-    return message_pb2.Message(role=stored.get("role") or stored["type"], parts=parts)
+    return message_pb2.Message(role=own["type"] if is_own else own["role"], parts=parts)
+
+
+def _langchain_form(message: ChatMessage) -> dict[str, Any]:
+    """A message as message_to_dict writes it, or a chat message, which may name its `type` instead of its role."""
+    stored = _stored_form(message)
+    if stored is not None:
+        return stored
+    try:
+        mapping = plain(message)
+        if isinstance(mapping, dict) and "role" not in mapping and isinstance(mapping.get("type"), str):
+            return {**mapping, "role": mapping["type"]}
+        return as_mapping(message)
+    except TypeError:
+        raise _refusals.wrong_type("the message", message, MESSAGE) from None
+
+
+def _stored_form(message: ChatMessage) -> dict[str, Any] | None:
+    """A message of LangChain as message_to_dict writes it; None for any other."""
+    if langchain.is_object(message):
+        return langchain.stored(message)
+    return dict(message) if isinstance(message, Mapping) and langchain.is_own(message) else None
 
 
 def _without_images(stored: dict[str, Any]) -> dict[str, Any]:

@@ -40,6 +40,27 @@ def stored(message: Any) -> dict[str, Any]:  # noqa: ANN401 - an object of a pac
     return {"type": message.type, "data": message.model_dump()}
 
 
+def counted(stored: Mapping[str, Any]) -> dict[str, Any]:
+    """A stored message with what is counted of it alone: a model is not shown the rest, such as an artifact, which JSON
+    may be unable to hold.
+    """
+    return {"type": stored["type"], "data": counted_data(stored["data"])}
+
+
+def counted_data(data: Mapping[str, Any]) -> dict[str, Any]:
+    """The same of what a message holds, or of a chat message."""
+    metadata = {
+        name: {key: held[key]}
+        for name, key in _COUNTED_METADATA.items()
+        if isinstance(held := data.get(name), Mapping) and key in held
+    }
+    return {**{key: data[key] for key in _COUNTED if key in data}, **metadata}
+
+
+_COUNTED = ("role", "content", "name", "tool_calls", "tool_call_id", "usage_metadata")
+_COUNTED_METADATA = {"additional_kwargs": "__openai_role__", "response_metadata": "model_provider"}
+
+
 def read(message: Mapping[str, Any]) -> Said:
     """The pieces of a stored message."""
     data, kind = message["data"], message["type"]
