@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+from collections.abc import Iterable
 
 MOST_NESTED = 100
 """The deepest nesting of arrays and objects. Readers that use recursion may fail on more."""
@@ -28,7 +29,7 @@ def members(data: bytes) -> dict[str, object]:
     if not data:
         return {}
     try:
-        found = json.loads(data.decode(), parse_int=_integer, parse_float=_number, parse_constant=_refuse)
+        found = _COMPARABLE.decode(data.decode())
     except RecursionError:
         raise ValueError("is nested too deep") from None
     if not isinstance(found, dict):
@@ -40,7 +41,7 @@ def members(data: bytes) -> dict[str, object]:
 def require_json(data: bytes) -> None:
     """Raise ValueError unless bytes are JSON in UTF-8: finite doubles, valid Unicode, at most MOST_NESTED deep."""
     try:
-        found = json.loads(data.decode(), parse_int=_finite, parse_float=_finite, parse_constant=_refuse)
+        found = _FINITE.decode(data.decode())
     except RecursionError:
         raise ValueError("is nested too deep") from None
     _require_shallow(found)
@@ -78,7 +79,7 @@ def text_of(data: bytes) -> str:
 
 def canonical(name: str, value: object) -> str:
     """A member as JSON, which is the same for equal members."""
-    return json.dumps([name, value], sort_keys=True, separators=(",", ":"))
+    return _CANONICAL.encode([name, value])
 
 
 def _digest(name: str, value: object) -> str:
@@ -110,13 +111,16 @@ def _require_shallow(value: object) -> None:
     """Raise ValueError if a value is nested deeper than MOST_NESTED."""
     level = [value]
     for _ in range(MOST_NESTED):
-        level = [inner for one in level for inner in _within(one)]
+        level = [inner for one in level if isinstance(one, dict | list) for inner in _within(one)]
         if not level:
             return
     raise ValueError(f"is nested more than {MOST_NESTED} levels deep")
 
 
-def _within(value: object) -> list[object]:
-    if isinstance(value, dict):
-        return list(value.values())
-    return value if isinstance(value, list) else []
+def _within(value: dict[str, object] | list[object]) -> Iterable[object]:
+    return value.values() if isinstance(value, dict) else value
+
+
+_COMPARABLE = json.JSONDecoder(parse_int=_integer, parse_float=_number, parse_constant=_refuse)
+_FINITE = json.JSONDecoder(parse_int=_finite, parse_float=_finite, parse_constant=_refuse)
+_CANONICAL = json.JSONEncoder(sort_keys=True, separators=(",", ":"))

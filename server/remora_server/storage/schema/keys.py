@@ -28,7 +28,7 @@ class KeyType(Enum):
 
 def encode(types: Iterable[KeyType], parts: Iterable[KeyPart]) -> bytes:
     """The parts of a key, one for each type. Integers have 64 bits."""
-    return b"".join(_encode(kind, part) for kind, part in zip(types, parts, strict=True))
+    return b"".join([_encode(kind, part) for kind, part in zip(types, parts, strict=True)])
 
 
 def _encode(kind: KeyType, part: KeyPart) -> bytes:
@@ -49,7 +49,8 @@ def encode_leading_texts(texts: Iterable[str]) -> bytes:
 
 
 def _text(text: str) -> bytes:
-    return text.encode().replace(_NUL, _ESCAPED_NUL) + _TEXT_END
+    encoded = text.encode()
+    return (encoded.replace(_NUL, _ESCAPED_NUL) if _NUL in encoded else encoded) + _TEXT_END
 
 
 def decode(types: Iterable[KeyType], data: bytes) -> tuple[KeyPart, ...]:
