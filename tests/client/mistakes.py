@@ -464,6 +464,11 @@ CONVERSATIONS = (
         "skip is 1000000000000; it must be at most 2,147,483,647",
     ),
     Mistake(
+        "Summarize(100, max_summary_tokens=200)",
+        InvalidFieldError,
+        "max_summary_tokens is 200; it must be at most max_tokens, which is 100",
+    ),
+    Mistake(
         "Trim(100, keep_tokens=200)",
         InvalidFieldError,
         "keep_tokens is 200; it must be at most max_tokens, which is 100",

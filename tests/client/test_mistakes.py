@@ -25,6 +25,7 @@ from remora import (
     Remora,
     RemoraError,
     Step,
+    Summarize,
     Suspension,
     TimelineEvent,
     Tls,
@@ -42,7 +43,7 @@ VALUES = {
     "HELLO": HELLO, "NOON": NOON, "AnyOf": AnyOf, "Condition": Condition, "Embedding": Embedding, "Message": Message,
     "Remora": Remora, "Step": Step, "date": date, "datetime": datetime, "edits": edits, "timedelta": timedelta,
     "HistoryEntry": HistoryEntry, "Suspension": Suspension, "TimelineEvent": TimelineEvent, "Vector": Vector,
-    "WorkflowRun": WorkflowRun, "Tls": Tls, "Trim": Trim, "np": np,
+    "WorkflowRun": WorkflowRun, "Summarize": Summarize, "Tls": Tls, "Trim": Trim, "np": np,
 }  # fmt: skip
 
 

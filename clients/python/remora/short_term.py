@@ -20,6 +20,11 @@ SUMMARY_BYTES = 256 << 10
 Tokens: TypeAlias = Annotated[int, Between(1, MOST_TOKENS)]
 
 
+def _require_at_most(max_tokens: int, given: int | None, name: str) -> None:
+    if given is not None and given > max_tokens:
+        raise _refusals.invalid(name, f"is {given}; it must be at most max_tokens, which is {max_tokens}")
+
+
 @checked_fields
 @dataclass(frozen=True)
 class Trim:
@@ -37,10 +42,7 @@ class Trim:
 
     def __post_init__(self) -> None:
         """Raises InvalidFieldError where more would remain than may be there."""
-        if self.keep_tokens is not None and self.keep_tokens > self.max_tokens:
-            raise _refusals.invalid(
-                "keep_tokens", f"is {self.keep_tokens}; it must be at most max_tokens, which is {self.max_tokens}"
-            )
+        _require_at_most(self.max_tokens, self.keep_tokens, "keep_tokens")
 
     def to_proto(self) -> short_term_pb2.ShortTermPolicy:
         """The policy on the wire."""
@@ -120,6 +122,10 @@ class Summarize:
     prompt: Annotated[str, Size(16 << 10)] = ""
     by_client: bool = False
     encoding: EncodingName = field(default="o200k_base", kw_only=True)
+
+    def __post_init__(self) -> None:
+        """Raises InvalidFieldError where a summary may have more tokens than the window."""
+        _require_at_most(self.max_tokens, self.max_summary_tokens, "max_summary_tokens")
 
     def to_proto(self) -> short_term_pb2.ShortTermPolicy:
         """The policy on the wire."""

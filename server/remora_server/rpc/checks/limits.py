@@ -234,10 +234,12 @@ def _counted(given: Filter, name: str) -> Iterator[tuple[str, Condition]]:
 
 
 def _kept_within(policy: short_term.ShortTermPolicy) -> None:
-    if policy.trim.keep_tokens > policy.max_tokens:
-        raise Violation("is more than max_tokens", "trim.keep_tokens")
-    if policy.summarize.max_summary_tokens > policy.max_tokens:
-        raise Violation("is more than max_tokens", "summarize.max_summary_tokens")
+    for given, name in (
+        (policy.trim.keep_tokens, "trim.keep_tokens"),
+        (policy.summarize.max_summary_tokens, "summarize.max_summary_tokens"),
+    ):
+        if given > policy.max_tokens:
+            raise Violation(f"is {given}; it must be at most max_tokens, which is {policy.max_tokens}", name)
 
 
 def _one_policy(given: conversation.Conversation) -> None:
