@@ -150,6 +150,20 @@ def test_the_system_message_stays_first_and_no_call_is_parted_from_its_result(se
     assert found[2:] == asked[4:], "they are the caller's own"
 
 
+def test_an_artifact_that_json_cannot_hold_stays_in_the_state_alone(
+    server: Server, tenant: str, memory: Remora
+) -> None:
+    call = AIMessage("", id="call", tool_calls=[{"name": "plot", "args": {}, "id": "c1"}])
+    result = ToolMessage("A chart.", id="result", tool_call_id="c1", artifact=b"\xff")
+    node = node_of(server, tenant, Scribe())
+
+    with node:
+        update = node.invoke({"messages": [HumanMessage("Draw it.", id="asked"), call, result]}, CONFIG)
+
+    assert update["summarized_messages"][-1] is result
+    assert [message.text for message in memory.conversation("trip").messages()][-1] == "A chart."
+
+
 def test_newest_messages_that_are_too_long_are_summarised_too(server: Server, tenant: str) -> None:
     asked = [HumanMessage(said, id=f"m{number}") for number, said in enumerate(SAID)]
     with node_of(server, tenant, Scribe(), keep_messages=100) as node:

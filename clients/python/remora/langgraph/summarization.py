@@ -9,7 +9,7 @@ from langchain_core.messages import AnyMessage, BaseMessage, HumanMessage, Remov
 from langchain_core.runnables import Runnable, RunnableConfig
 
 from remora import AsyncConversation, AsyncRemora, Conversation, Remora
-from remora.errors import ConversationNotFoundError
+from remora.errors import ConversationNotFoundError, InvalidFieldError
 from remora.langgraph._server import Options, Server
 from remora.langgraph.messages import REMOVE_ALL_MESSAGES
 from remora.messages import Message
@@ -216,7 +216,17 @@ def unsaid(messages: Sequence[AnyMessage], known: Collection[str], *, everything
     if not said and known and not everything:
         return None
     behind = messages[said[-1] + 1 if said else 0 :]
-    return [Message.of(message, id=str(message.id)) for message in behind if not _is_summary(message)]
+    return [_kept(message) for message in behind if not _is_summary(message)]
+
+
+def _kept(message: AnyMessage) -> Message:
+    """A message to append; without an artifact that JSON cannot hold. The state keeps it, and no model is shown it."""
+    try:
+        return Message.of(message, id=str(message.id))
+    except InvalidFieldError:
+        if getattr(message, "artifact", None) is None:
+            raise
+        return Message.of(message.model_copy(update={"artifact": None}), id=str(message.id))
 
 
 def within(messages: Sequence[AnyMessage], window: Collection[str], summary: Summary | None) -> list[BaseMessage]:
