@@ -48,8 +48,8 @@ class Thread:
         self._version: Any = None
         self._step = -1
 
-    async def put(self, messages: list[BaseMessage]) -> None:
-        """Saves the next checkpoint."""
+    def next_put(self, messages: list[BaseMessage]) -> Callable[[], Awaitable[object]]:
+        """The call that saves the next checkpoint."""
         self._version = self._saver.get_next_version(self._version, None)
         self._step += 1
         versions = {"messages": self._version}
@@ -63,7 +63,11 @@ class Thread:
             updated_channels=["messages"],
         )
         metadata = CheckpointMetadata(source="loop", step=self._step, parents={})
-        self._newest = await self._saver.aput(self._newest, checkpoint, metadata, versions)
+
+        async def put() -> None:
+            self._newest = await self._saver.aput(self._newest, checkpoint, metadata, versions)
+
+        return put
 
     async def get(self) -> None:
         """Gets the newest checkpoint."""
@@ -79,33 +83,33 @@ class Caller:
         self._saver = saver
         self._threads = [Thread(saver, f"thread {number}") for number in range(CONCURRENT)]
         self._messages = [_message(number, LONG) for number in range(MESSAGES)]
-        self._loads: dict[str, tuple[int, Callable[[Thread], Awaitable[object]]]] = {
-            "aput": (1, self._put),
-            "aget_tuple": (1, Thread.get),
-            "20 aput": (CONCURRENT, self._put),
-            "20 aget_tuple": (CONCURRENT, Thread.get),
+        self._loads: dict[str, tuple[int, Callable[[Thread], Callable[[], Awaitable[object]]]]] = {
+            "aput": (1, self._next_put),
+            "aget_tuple": (1, lambda thread: thread.get),
+            "20 aput": (CONCURRENT, self._next_put),
+            "20 aget_tuple": (CONCURRENT, lambda thread: thread.get),
         }
         if empty is not None:
-            self._loads["empty RPC"] = (1, lambda _: empty())
+            self._loads["empty RPC"] = (1, lambda _: empty)
 
     async def fill(self) -> None:
         """A checkpoint in each thread."""
-        await asyncio.gather(*map(self._put, self._threads))
+        await asyncio.gather(*(self._next_put(thread)() for thread in self._threads))
 
     async def measured(self, load: str, seconds: float) -> list[Span]:
-        """When each call began and ended."""
+        """When each call began and ended. What it saves is made before."""
         if load == "turns":
             return [await _timed(self._turns())]
         count, call = self._loads[load]
         spans: list[Span] = []
         end = time.perf_counter() + seconds
         while not spans or spans[-1][1] < end:
-            spans += await asyncio.gather(*(_timed(call(thread)) for thread in self._threads[:count]))
+            calls = [call(thread) for thread in self._threads[:count]]
+            spans += await asyncio.gather(*(_timed(one()) for one in calls))
         return spans
 
-    async def _put(self, thread: Thread) -> None:
-        changed = [*self._messages[:-1], _message(1, LONG)]
-        await thread.put(changed)
+    def _next_put(self, thread: Thread) -> Callable[[], Awaitable[object]]:
+        return thread.next_put([*self._messages[:-1], _message(1, LONG)])
 
     async def _turns(self) -> None:
         """A thread whose every turn adds a question and an answer."""
@@ -113,7 +117,7 @@ class Caller:
         messages: list[BaseMessage] = []
         for turn in range(TURNS):
             messages += [_message(2 * turn, SHORT), _message(2 * turn + 1, SHORT)]
-            await thread.put(messages)
+            await thread.next_put(messages)()
 
 
 async def _timed(call: Awaitable[object]) -> Span:
