@@ -22,7 +22,7 @@ import {
 import type { Message, MessageSchema } from "./generated/remora/v1/message_pb.js";
 import type { ConversationSummary } from "./generated/remora/v1/short_term_pb.js";
 import { taken } from "./pages.js";
-import { invalidField, requireKnown, requireString } from "./refusals.js";
+import { invalidField, otherType, requireKnown, requireSome, requireString } from "./refusals.js";
 import type { ServiceClient } from "./services.js";
 import { fieldsOf, requireObject } from "./shapes.js";
 import { type ShortTerm, shortTermToProto, type Window, windowFromProto, writtenSummary } from "./short-term.js";
@@ -214,12 +214,19 @@ export class Conversation {
    */
   async summarize(
     write: SummaryWriter,
-    { keepMessages = 0, ifOver = false, model = "", ...unknown }: SummarizeOptions = {},
+    { keepMessages, ifOver = false, model = "", ...unknown }: SummarizeOptions = {},
     options?: CallOptions,
   ): Promise<ConversationSummary | undefined> {
     requireKnown(unknown, ["keepMessages", "ifOver", "model"], "option");
+    requireSome(keepMessages, "keepMessages");
+    if (typeof write !== "function") {
+      throw otherType("write", write, "a function");
+    }
     for (let tries = SUMMARY_TRIES; ;) {
-      const plan = await this.#conversations.planSummary({ ...this.#key, keepMessages, ifOver }, options);
+      const plan = await this.#conversations.planSummary(
+        { ...this.#key, keepMessages: keepMessages ?? 0, ifOver },
+        options,
+      );
       if (plan.cover === undefined) {
         break;
       }

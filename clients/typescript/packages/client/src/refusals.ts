@@ -41,6 +41,13 @@ export function requireString(value: unknown, field: string): void {
   }
 }
 
+/** Refuses a number of nothing, which the contract would take for the default. */
+export function requireSome(value: unknown, field: string): void {
+  if (value === 0) {
+    throw invalidField(field, "is 0; it must be at least 1");
+  }
+}
+
 /**
  * Refuses what has a key that is not known: a misspelt one would be left out without a word. `place` is before its name.
  *

@@ -7,7 +7,7 @@ import type {
   ShortTermPolicy,
   ShortTermPolicySchema,
 } from "./generated/remora/v1/short_term_pb.js";
-import { invalidField, requireKnown, wrongType } from "./refusals.js";
+import { invalidField, requireKnown, requireSome, wrongType } from "./refusals.js";
 
 const MAX_TOKENS = 100_000;
 const SUMMARY_BYTES = 256 << 10;
@@ -92,7 +92,7 @@ export interface Window {
 /**
  * The policy on the wire.
  *
- * @throws InvalidFieldError for a type or an option that is not known.
+ * @throws InvalidFieldError for a type or an option that is not known, and for a number of nothing.
  */
 export function shortTermToProto(policy: ShortTerm): MessageInitShape<typeof ShortTermPolicySchema> {
   const known = Object.hasOwn(KEYS, policy.type) ? KEYS[policy.type] : undefined;
@@ -100,6 +100,11 @@ export function shortTermToProto(policy: ShortTerm): MessageInitShape<typeof Sho
     throw invalidField("shortTerm.type", `is ${String(policy.type)}; it must be ${Object.keys(KEYS).join(", ")}`);
   }
   requireKnown(policy, known, `option of the policy ${policy.type}`);
+  for (const [key, value] of Object.entries(policy)) {
+    if (key !== "ratio") {
+      requireSome(value, `shortTerm.${key}`);
+    }
+  }
   const { maxTokens = MAX_TOKENS, encoding = "o200k_base" } = policy;
   return { maxTokens, encoding, overflow: overflowOf(policy) };
 }

@@ -169,6 +169,23 @@ describe("a short-term policy", () => {
     );
     assert.throws(() => remora.conversation("c", { shortTerm: misspelt }), InvalidFieldError);
   });
+
+  for (const policy of [
+    { type: "trim", maxTokens: 0 },
+    { type: "trim", keepTokens: 0 },
+    { type: "deleteOldest", messages: 0 },
+    { type: "summarize", keepMessages: 0 },
+    { type: "summarize", maxSummaryTokens: 0 },
+  ] as const satisfies ShortTerm[]) {
+    test(`of nothing is refused by name: ${JSON.stringify(policy)}`, () => {
+      const option = Object.keys(policy)[1];
+
+      assert.throws(
+        () => remora.conversation("c", { shortTerm: policy }),
+        (error: Error) => error.message === `shortTerm.${option} is 0; it must be at least 1`,
+      );
+    });
+  }
 });
 
 describe("a summary", () => {
@@ -282,6 +299,17 @@ describe("a summary", () => {
       assert.equal((await chat.window()).summary, undefined);
     });
   }
+
+  test("that keeps no message, or that nothing writes, is refused", async () => {
+    const chat = remora.conversation("c");
+    await said(chat, ...SAID);
+
+    await assert.rejects(
+      chat.summarize(() => "In short.", { keepMessages: 0 }),
+      /keepMessages is 0; it must be at least 1/,
+    );
+    await assert.rejects(chat.summarize("gpt" as never), /write is "gpt"; it must be a function/);
+  });
 
   test("is none if there is nothing to summarise", async () => {
     const chat = remora.conversation("c");
