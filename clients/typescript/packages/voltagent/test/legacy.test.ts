@@ -164,6 +164,36 @@ describe("histories of agents", () => {
     await assert.rejects(storage.updateHistoryStep("missing", {}, "h", "agent"), /Step with key missing not found/);
   });
 
+  test("updates that are begun at once lose nothing of one another", async () => {
+    await storage.addHistoryEntry("h", entry, "agent");
+    await storage.addHistoryStep("s", { type: "tool", input: 1 }, "h", "agent");
+    const numbers = [...Array(10).keys()];
+
+    await Promise.all([
+      ...numbers.map((number) => storage.updateHistoryStep("s", { [`of${number}`]: number }, "h", "agent")),
+      ...numbers.map((number) => storage.updateHistoryEntry("h", { [`of${number}`]: number }, "agent")),
+    ]);
+
+    const all = Object.fromEntries(numbers.map((number) => [`of${number}`, number]));
+    const step = { id: "s", historyId: "h", agentId: "agent", type: "tool", input: 1, ...all };
+    assert.deepEqual(await storage.getHistoryStep("s"), step);
+    const { events: _, steps: __, ...found } = (await storage.getHistoryEntry("h")) ?? {};
+    assert.deepEqual(found, { ...entry, ...all, id: "h", _agentId: "agent" });
+  });
+
+  test("a page of large entries is whole", async () => {
+    const large = { ...entry, input: "x".repeat(500_000) };
+    for (const number of [1, 2, 3, 4, 5, 6, 7, 8]) {
+      await storage.addHistoryEntry(`h${number}`, { ...large, timestamp: at(number) }, "agent");
+    }
+
+    const { entries, total } = await storage.getAllHistoryEntriesByAgent("agent", 0, 8);
+
+    assert.deepEqual([ids(entries as { id: string }[]), total], [["h8", "h7", "h6", "h5", "h4", "h3", "h2", "h1"], 8]);
+    const beyond = await storage.getAllHistoryEntriesByAgent("agent", 0, 2_000);
+    assert.equal(beyond.entries.length, 8);
+  });
+
   test("an agent's entries come in pages from 0, the newest first, with their number", async () => {
     for (const number of [1, 2, 3]) {
       await storage.addHistoryEntry(`h${number}`, { ...entry, timestamp: at(number) }, "agent");

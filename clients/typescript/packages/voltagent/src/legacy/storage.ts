@@ -16,12 +16,14 @@ import {
 } from "@remora/client";
 import { PageOrder, WorkflowRunOrder } from "@remora/client/v1";
 import type { Conversation, ConversationQueryOptions, CreateConversationInput } from "@voltagent/core";
+import { chunks } from "../batches.js";
 import { changesOf, conversationOf, type ConversationUpdates, newConversation } from "../conversations.js";
 import { decodeJson, encodeJson } from "../json.js";
 import { RemoraMemoryAdapter } from "../memory-adapter.js";
 import { dateOf, timestampOf } from "../times.js";
 import { entryChanges, historyEntry, historyStep, type Rest, restOf, storedEvent } from "./history.js";
 import { memoryMessage, storedMessage } from "./messages.js";
+import { Turns } from "./turns.js";
 import type {
   HistoryEntry,
   MemoryMessage,
@@ -55,6 +57,7 @@ const LARGEST_PAGE = 1_000;
 const QUERY_LIMIT = 50;
 const MESSAGES_LIMIT = 100;
 const MOST_PRUNED = 1_000;
+const READ_AT_ONCE = 20;
 
 /** What VoltAgent 0.1 calls a memory: `memory: new RemoraStorage()`, and `historyMemory`, if that is to be another one. */
 export class RemoraStorage {
@@ -63,6 +66,9 @@ export class RemoraStorage {
   readonly #connection: ClientConnection;
   readonly #storageLimit: number;
   readonly #adapter: RemoraMemoryAdapter;
+  /** Agents do not wait for one update before they begin the next. */
+  readonly #entryTurns = new Turns();
+  readonly #stepTurns = new Turns();
 
   constructor(options: RemoraStorageOptions = {}) {
     this.#connection = new ClientConnection(options);
@@ -188,6 +194,10 @@ export class RemoraStorage {
 
   /** Changes the fields that the value names, and no others. */
   async updateHistoryEntry(key: string, value: HistoryEntry, _agentId?: string): Promise<void> {
+    return this.#entryTurns.take(key, () => this.#updateHistoryEntry(key, value));
+  }
+
+  async #updateHistoryEntry(key: string, value: HistoryEntry): Promise<void> {
     const { changes, paths } = entryChanges(value);
     const missingEntry = `History entry with key ${key} not found`;
     const rest = restOf(value);
@@ -223,11 +233,22 @@ export class RemoraStorage {
     page: number,
     limit: number,
   ): Promise<{ entries: HistoryEntry[]; total: number }> {
-    const request = { agentId, skip: page * limit, pageSize: limit };
-    const { entries, totalSize } = await this.client.history.listHistoryEntries(request);
-    const whole = await Promise.all(entries.map(({ id }) => this.getHistoryEntry(id)));
-    const there = whole.filter((entry) => entry !== undefined);
-    return { entries: byTime(there, ({ timestamp }) => timestamp), total: Number(totalSize) };
+    const request = { agentId, skip: page * limit, pageSize: Math.min(limit, LARGEST_PAGE) };
+    const listed: string[] = [];
+    let total = 0;
+    for await (const { entries, totalSize } of pages(this.client.history.listHistoryEntries, request)) {
+      listed.push(...entries.map(({ id }) => id));
+      total = Number(totalSize);
+      if (listed.length >= limit) {
+        break;
+      }
+    }
+    const there: HistoryEntry[] = [];
+    for (const part of chunks(listed.slice(0, limit), READ_AT_ONCE)) {
+      const whole = await Promise.all(part.map((id) => this.getHistoryEntry(id)));
+      there.push(...whole.filter((entry) => entry !== undefined));
+    }
+    return { entries: byTime(there, ({ timestamp }) => timestamp), total };
   }
 
   async addHistoryStep(key: string, value: object, historyId: string, agentId?: string): Promise<void> {
@@ -236,7 +257,12 @@ export class RemoraStorage {
     await found(call, HistoryEntryNotFoundError, `History entry with key ${historyId} not found`);
   }
 
+  /** Changes the fields that the value names, and no others. */
   async updateHistoryStep(key: string, value: object, historyId: string, _agentId?: string): Promise<void> {
+    return this.#stepTurns.take(`${historyId}/${key}`, () => this.#updateHistoryStep(key, value, historyId));
+  }
+
+  async #updateHistoryStep(key: string, value: object, historyId: string): Promise<void> {
     const call = this.client.history.getEntryStep({ stepId: key, entryId: historyId });
     const { step } = await found(call, EntryStepNotFoundError, `Step with key ${key} not found`);
     const content = encodeJson({ ...(step && (decodeJson(step.content) as object)), ...value });
