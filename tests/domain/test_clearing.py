@@ -58,6 +58,14 @@ def test_results_of_excluded_tools_stay() -> None:
     assert cleared(history, keep=1, exclude_tools=frozenset({"look_up"})).results == (3,)
 
 
+def test_a_result_that_names_its_tool_is_of_that_tool() -> None:
+    call, result = turn("a", tool="search_v2")
+    history = [call, replace(result, name="search"), *turn("b")]
+
+    assert cleared(history, keep=1, exclude_tools=frozenset({"search"})).results == ()
+    assert cleared(history, keep=1, exclude_tools=frozenset({"search_v2"})).results == (1,)
+
+
 def test_what_is_cleared_already_stays() -> None:
     history = [*turn("a", result="[cleared]"), *turn("b")]
 

@@ -64,7 +64,7 @@ def _candidates(messages: Sequence[ChatMessage], options: ClearOptions) -> dict[
         index: calls[index]
         for index in older
         if len(calls.get(index, ())) == len(messages[index].tool_result_ids)
-        and not any(call.name in options.exclude_tools for _, call in calls[index])
+        and not any((messages[index].name or call.name) in options.exclude_tools for _, call in calls[index])
         and messages[index].text != options.placeholder
     }
 
