@@ -100,13 +100,13 @@ const (
 	StreamUnsupported Reason = "STREAM_UNSUPPORTED"
 	// SummaryOutdated: The window has moved since a summary was planned, or a message that it covers has changed: plan it again.
 	SummaryOutdated Reason = "SUMMARY_OUTDATED"
-	// TenantMismatch: The token is of another tenant than the one that was named beside it.
+	// TenantMismatch: The token or the client certificate is of another tenant than the one that was named beside it.
 	TenantMismatch Reason = "TENANT_MISMATCH"
 	// TimelineEventExists: Another timeline event has the id: events never change.
 	TimelineEventExists Reason = "TIMELINE_EVENT_EXISTS"
 	// TimelineEventNotFound: There is no such timeline event.
 	TimelineEventNotFound Reason = "TIMELINE_EVENT_NOT_FOUND"
-	// Unauthenticated: The token is missing or unknown.
+	// Unauthenticated: The token is missing or unknown, or the client certificate has no tenant.
 	Unauthenticated Reason = "UNAUTHENTICATED"
 	// UploadIncomplete: A part of an upload is not there, or not as it must be: upload it again.
 	UploadIncomplete Reason = "UPLOAD_INCOMPLETE"

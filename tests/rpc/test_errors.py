@@ -123,7 +123,12 @@ FAILURES: list[tuple[errors.RemoraError, grpc.StatusCode, str, dict[str, str]]] 
         "RECORD_CONFLICT",
         {"field": "records[0].message"},
     ),
-    (errors.TenantMismatch("acme"), grpc.StatusCode.PERMISSION_DENIED, "TENANT_MISMATCH", {}),
+    (
+        errors.TenantMismatch("token", "acme", "leave the name out"),
+        grpc.StatusCode.PERMISSION_DENIED,
+        "TENANT_MISMATCH",
+        {},
+    ),
     (errors.OperatorOnly(), grpc.StatusCode.PERMISSION_DENIED, "OPERATOR_ONLY", {}),
     (errors.BackupUnavailable("why"), grpc.StatusCode.FAILED_PRECONDITION, "BACKUP_UNAVAILABLE", {}),
     (errors.BackupNotFound("b"), grpc.StatusCode.NOT_FOUND, "BACKUP_NOT_FOUND", {"backup_id": "b"}),

@@ -229,7 +229,10 @@ def test_a_certificate_names_no_tenant_but_its_own(serve: Serve, authority: Auth
     serving = serve(mutual=True, identity=Identity(certificates=tenants))
 
     alice = shown(authority, authority.client(ALICE))
-    with client(serving, alice, tenant="b") as memory, pytest.raises(TenantMismatchError):
+    with (
+        client(serving, alice, tenant="b") as memory,
+        pytest.raises(TenantMismatchError, match=r"^the client certificate"),
+    ):
         memory.count_tokens("hello")
 
 
@@ -240,7 +243,10 @@ def test_a_certificate_without_one_tenant_is_refused(
     tenants = CertificateTenants.parse([f"{ALICE} a", f"{BOB} b"])
     serving = serve(mutual=True, identity=Identity(certificates=tenants))
 
-    with client(serving, shown(authority, authority.client(*names))) as memory, pytest.raises(UnauthenticatedError):
+    with (
+        client(serving, shown(authority, authority.client(*names))) as memory,
+        pytest.raises(UnauthenticatedError, match=r"^the client certificate has .*--tls-client-tenants"),
+    ):
         memory.count_tokens("hello")
 
 

@@ -27,8 +27,10 @@
 // INVALID_ARGUMENT, INVALID_FIELD: a field is not acceptable;
 // INVALID_ARGUMENT, PAGE_TOKEN_INVALID: the page token is not from this list, with these filters, on this server;
 // INVALID_ARGUMENT, REQUEST_TOO_LARGE: the write is larger than a record of the journal can be;
-// UNAUTHENTICATED, UNAUTHENTICATED: the server requires a token, and the call has none or an unknown one;
-// PERMISSION_DENIED, TENANT_MISMATCH: metadata names a tenant (`remora-tenant`) that is not the token's;
+// UNAUTHENTICATED, UNAUTHENTICATED: the server requires a token, and the call has none or an unknown one, or the
+// client certificate has no tenant;
+// PERMISSION_DENIED, TENANT_MISMATCH: metadata names a tenant (`remora-tenant`) that is not the token's
+// or the client certificate's, or these are of different tenants;
 // DEADLINE_EXCEEDED, DEADLINE_EXCEEDED: the deadline has passed; a write may still be stored: repeat it with its
 // `request_id`;
 // RESOURCE_EXHAUSTED, OVERLOADED: the server has more work than it can do;

@@ -163,7 +163,7 @@ class CancelledError(RemoraError):
 
 
 class UnauthenticatedError(RemoraError):
-    """The token is missing or unknown."""
+    """The token is missing or unknown, or the client certificate has no tenant."""
 
 
 class PermissionDeniedError(RemoraError):
@@ -278,7 +278,7 @@ class BackupUnavailableError(FailedPreconditionError):
 
 
 class TenantMismatchError(PermissionDeniedError):
-    """The token is of another tenant than the one that was named beside it."""
+    """The token or the client certificate is of another tenant than the one that was named beside it."""
 
 
 class ClientClosedError(FailedPreconditionError, RuntimeError):

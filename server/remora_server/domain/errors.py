@@ -418,17 +418,17 @@ class DeadlineExceeded(RemoraError):
 
 
 class Unauthenticated(RemoraError):
-    """The token is missing or unknown."""
+    """The token is missing or unknown, or the client certificate has no tenant; the message says which."""
 
-    def __init__(self) -> None:
-        super().__init__("a known token is needed: metadata `authorization: Bearer <token>`")
+    def __init__(self, message: str = "a known token is needed: metadata `authorization: Bearer <token>`") -> None:
+        super().__init__(message)
 
 
 class TenantMismatch(RemoraError):
-    """The caller names a tenant, but its token belongs to another one."""
+    """The token or the client certificate is of another tenant than the caller names, or they are of different ones."""
 
-    def __init__(self, tenant: str) -> None:
-        super().__init__(f"the token is not of the tenant {tenant!r}: leave the name out, or give that tenant's token")
+    def __init__(self, shown: str, tenant: str, remedy: str) -> None:
+        super().__init__(f"the {shown} is not of the tenant {tenant!r}: {remedy}")
 
 
 class OperatorOnly(RemoraError):

@@ -8,6 +8,8 @@ from pathlib import Path
 from remora_server.domain import tenants
 from remora_server.rpc.private_files import CredentialFileError
 
+LISTED_NAMES = 3
+"""How many names of a certificate a refusal repeats."""
 _LINES = "name a file with a certificate's DNS name or URI and its tenant in each line (--tls-client-tenants)"
 
 
@@ -61,8 +63,22 @@ class CertificateTenants:
 
     def tenant(self, names: Sequence[str]) -> str | None:
         """The tenant of a certificate with these names; None if no name has a tenant, or two have different ones."""
-        found = {self._tenants[name] for name in names if name in self._tenants}
+        found = self._found(names)
         return found.pop() if len(found) == 1 else None
+
+    def complaint(self, names: Sequence[str]) -> str:
+        """Why a certificate with these names has no tenant."""
+        if not names:
+            return "the client certificate has no tenant, because it has no DNS name and no URI"
+        has = "names of different tenants" if self._found(names) else "no name with a tenant"
+        return f"the client certificate has {has} ({_listed(names)}) in the file of the server's --tls-client-tenants"
+
+    def _found(self, names: Sequence[str]) -> set[str]:
+        return {self._tenants[name] for name in names if name in self._tenants}
+
+
+def _listed(names: Sequence[str]) -> str:
+    return ", ".join((*names[:LISTED_NAMES], *["..."][: len(names) - LISTED_NAMES]))
 
 
 def _comparable(name: str) -> str:

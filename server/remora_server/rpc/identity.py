@@ -149,10 +149,12 @@ class Identity(Struct, frozen=True):
         """
         failpoints.hit("caller_identified")
         named = _value(metadata, TENANT)
-        tenant = None if self.is_operator(metadata) else self._shown_tenant(_value(metadata, AUTHORIZATION), names)
+        authorization = _value(metadata, AUTHORIZATION)
+        tenant = None if self.is_operator(metadata) else self._shown_tenant(authorization, names)
         if tenant is not None:
             if named not in ("", tenant):
-                raise TenantMismatch(named)
+                shown = "token" if self.tokens is not None and authorization else "client certificate"
+                raise TenantMismatch(shown, named, f"leave the name out, or give that tenant's {shown}")
             return tenant
         wrong = tenants.complaint(named)
         if wrong:
@@ -166,7 +168,7 @@ class Identity(Struct, frozen=True):
             return certified
         tenant = self.tokens.tenant(authorization)
         if certified not in (None, tenant):
-            raise TenantMismatch(tenant)
+            raise TenantMismatch("client certificate", tenant, "leave the token out, or give one of its tenant")
         return tenant
 
     def _certified_tenant(self, names: Sequence[str] | None) -> str | None:
@@ -175,7 +177,7 @@ class Identity(Struct, frozen=True):
             return None
         tenant = self.certificates.tenant(names)
         if tenant is None and self.tokens is None:
-            raise Unauthenticated
+            raise Unauthenticated(self.certificates.complaint(names))
         return tenant
 
 

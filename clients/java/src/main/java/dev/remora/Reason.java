@@ -150,7 +150,7 @@ public final class Reason {
     /** The window has moved since a summary was planned, or a message that it covers has changed: plan it again. */
     public static final String SUMMARY_OUTDATED = "SUMMARY_OUTDATED";
 
-    /** The token is of another tenant than the one that was named beside it. */
+    /** The token or the client certificate is of another tenant than the one that was named beside it. */
     public static final String TENANT_MISMATCH = "TENANT_MISMATCH";
 
     /** Another timeline event has the id: events never change. */
@@ -159,7 +159,7 @@ public final class Reason {
     /** There is no such timeline event. */
     public static final String TIMELINE_EVENT_NOT_FOUND = "TIMELINE_EVENT_NOT_FOUND";
 
-    /** The token is missing or unknown. */
+    /** The token is missing or unknown, or the client certificate has no tenant. */
     public static final String UNAUTHENTICATED = "UNAUTHENTICATED";
 
     /** A part of an upload is not there, or not as it must be: upload it again. */
