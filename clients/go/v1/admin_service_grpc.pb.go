@@ -36,6 +36,8 @@ const (
 // PERMISSION_DENIED, OPERATOR_ONLY. With that token, `remora-tenant` may name any tenant in any call.
 type AdminServiceClient interface {
 	// The state of the process and its store. Sizes and counts are of the whole store; contents are never shown.
+	// While the database does not answer, the call does: with the counts of the last call that could ask it, or of a scrape
+	// of the metrics.
 	GetStatus(ctx context.Context, in *GetStatusRequest, opts ...grpc.CallOption) (*GetStatusResponse, error)
 	// Operators only. Makes a consistent snapshot of the whole store while it serves, and verifies it. It holds at least
 	// everything acknowledged before the call. The snapshot stays in the data directory until it is deleted, the next is
@@ -107,6 +109,8 @@ func (c *adminServiceClient) DeleteBackup(ctx context.Context, in *DeleteBackupR
 // PERMISSION_DENIED, OPERATOR_ONLY. With that token, `remora-tenant` may name any tenant in any call.
 type AdminServiceServer interface {
 	// The state of the process and its store. Sizes and counts are of the whole store; contents are never shown.
+	// While the database does not answer, the call does: with the counts of the last call that could ask it, or of a scrape
+	// of the metrics.
 	GetStatus(context.Context, *GetStatusRequest) (*GetStatusResponse, error)
 	// Operators only. Makes a consistent snapshot of the whole store while it serves, and verifies it. It holds at least
 	// everything acknowledged before the call. The snapshot stays in the data directory until it is deleted, the next is

@@ -398,9 +398,9 @@ class StoreStatus(_message.Message):
     database_bytes: _builtins.int
     """Bytes of the database on disk, including its write-ahead log."""
     conversations: _builtins.int
-    """Conversations stored."""
+    """Conversations stored, as they were last counted while the database does not answer; 0 if they never were."""
     messages: _builtins.int
-    """Messages stored."""
+    """Messages stored, as they were last counted while the database does not answer; 0 if they never were."""
     def __init__(
         self,
         *,

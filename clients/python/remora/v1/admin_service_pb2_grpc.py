@@ -71,6 +71,8 @@ class AdminServiceServicer:
 
     def GetStatus(self, request, context):
         """The state of the process and its store. Sizes and counts are of the whole store; contents are never shown.
+        While the database does not answer, the call does: with the counts of the last call that could ask it, or of a scrape
+        of the metrics.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

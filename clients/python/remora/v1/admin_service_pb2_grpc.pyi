@@ -39,7 +39,10 @@ class AdminServiceStub:
     @_typing.overload
     def __new__(cls, channel: _aio.Channel) -> AdminServiceAsyncStub: ...
     GetStatus: _grpc.UnaryUnaryMultiCallable[_admin_service_pb2.GetStatusRequest, _admin_service_pb2.GetStatusResponse]
-    """The state of the process and its store. Sizes and counts are of the whole store; contents are never shown."""
+    """The state of the process and its store. Sizes and counts are of the whole store; contents are never shown.
+    While the database does not answer, the call does: with the counts of the last call that could ask it, or of a scrape
+    of the metrics.
+    """
     CreateBackup: _grpc.UnaryUnaryMultiCallable[_admin_service_pb2.CreateBackupRequest, _admin_service_pb2.CreateBackupResponse]
     """Operators only. Makes a consistent snapshot of the whole store while it serves, and verifies it. It holds at least
     everything acknowledged before the call. The snapshot stays in the data directory until it is deleted, the next is
@@ -62,7 +65,10 @@ class AdminServiceAsyncStub(AdminServiceStub):
 
     def __init__(self, channel: _aio.Channel) -> None: ...
     GetStatus: _aio.UnaryUnaryMultiCallable[_admin_service_pb2.GetStatusRequest, _admin_service_pb2.GetStatusResponse]  # type: ignore[assignment]
-    """The state of the process and its store. Sizes and counts are of the whole store; contents are never shown."""
+    """The state of the process and its store. Sizes and counts are of the whole store; contents are never shown.
+    While the database does not answer, the call does: with the counts of the last call that could ask it, or of a scrape
+    of the metrics.
+    """
     CreateBackup: _aio.UnaryUnaryMultiCallable[_admin_service_pb2.CreateBackupRequest, _admin_service_pb2.CreateBackupResponse]  # type: ignore[assignment]
     """Operators only. Makes a consistent snapshot of the whole store while it serves, and verifies it. It holds at least
     everything acknowledged before the call. The snapshot stays in the data directory until it is deleted, the next is
@@ -88,7 +94,10 @@ class AdminServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _admin_service_pb2.GetStatusRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_admin_service_pb2.GetStatusResponse, _abc.Awaitable[_admin_service_pb2.GetStatusResponse]]:
-        """The state of the process and its store. Sizes and counts are of the whole store; contents are never shown."""
+        """The state of the process and its store. Sizes and counts are of the whole store; contents are never shown.
+        While the database does not answer, the call does: with the counts of the last call that could ask it, or of a scrape
+        of the metrics.
+        """
 
     @_abc_1.abstractmethod
     def CreateBackup(

@@ -436,14 +436,14 @@ export type StoreStatus = Message<"remora.v1.StoreStatus"> & {
   databaseBytes: bigint;
 
   /**
-   * Conversations stored.
+   * Conversations stored, as they were last counted while the database does not answer; 0 if they never were.
    *
    * @generated from field: int64 conversations = 9;
    */
   conversations: bigint;
 
   /**
-   * Messages stored.
+   * Messages stored, as they were last counted while the database does not answer; 0 if they never were.
    *
    * @generated from field: int64 messages = 10;
    */
@@ -695,6 +695,8 @@ export const EngineStatusSchema: GenMessage<EngineStatus> = /*@__PURE__*/
 export const AdminService: GenService<{
   /**
    * The state of the process and its store. Sizes and counts are of the whole store; contents are never shown.
+   * While the database does not answer, the call does: with the counts of the last call that could ask it, or of a scrape
+   * of the metrics.
    *
    * @generated from rpc remora.v1.AdminService.GetStatus
    */
