@@ -32,13 +32,15 @@ stand_in() {
     buildah rm "$container" >/dev/null
 }
 
-if [[ ! -e $work/debian/usr/local/bin/python3 ]]; then
+# The links are looked for, made last: what they lead to is in the image alone.
+if [[ ! -L $work/debian/usr/local/bin/python3 ]]; then
     rm -rf "$work/debian"
     debootstrap --variant=minbase --include=ca-certificates,python3,python3-venv,python3-pip bookworm "$work/debian" \
         >"$work/debootstrap.log"
     ln -s /usr/bin/python3 "$work/debian/usr/local/bin/python3"
 fi
-if [[ ! -e $work/rust/usr/local/cargo/bin/cargo ]]; then
+if [[ ! -L $work/rust/usr/local/cargo/bin/rustc ]]; then
+    rm -rf "$work/rust"
     mkdir -p "$work/rust/usr/local/rustup" "$work/rust/usr/local/cargo/bin"
     tar -C "$(rustc --print sysroot)" --exclude=share/doc -cf - . | tar -C "$work/rust/usr/local/rustup" -xf -
     for program in cargo rustc; do
