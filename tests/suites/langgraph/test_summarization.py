@@ -17,6 +17,7 @@ from tests.patience import PATIENCE, eventually
 from tests.suites.conftest import Server
 
 from remora import Remora, Summarize
+from remora.errors import WrongTypeError
 from remora.langgraph import SummarizationNode
 
 HEAD = "CONVERSATION SUMMARY: "
@@ -243,3 +244,16 @@ def test_what_a_graph_lacks_is_named(
 ) -> None:
     with node_of(server, tenant, None) as node, pytest.raises(ValueError, match=complaint):
         node.invoke(state, config)
+
+
+async def test_a_thread_in_which_nothing_was_said_yet_has_an_empty_window(server: Server, tenant: str) -> None:
+    async with node_of(server, tenant, Scribe()) as node:
+        found = node.invoke({"messages": []}, CONFIG)
+        awaited = await node.ainvoke({"messages": []}, CONFIG)
+
+    assert found == awaited == {"summarized_messages": []}
+
+
+def test_a_model_is_no_name(server: Server, tenant: str) -> None:
+    with pytest.raises(WrongTypeError, match=r"model is 'gpt' \(a str\); it must be a model of LangChain"):
+        node_of(server, tenant, "gpt")  # type: ignore[arg-type]

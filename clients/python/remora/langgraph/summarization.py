@@ -8,7 +8,7 @@ from langchain_core.language_models import LanguageModelLike
 from langchain_core.messages import AnyMessage, BaseMessage, HumanMessage, RemoveMessage, SystemMessage
 from langchain_core.runnables import Runnable, RunnableConfig
 
-from remora import AsyncConversation, AsyncRemora, Conversation, Remora
+from remora import AsyncConversation, AsyncRemora, Conversation, Remora, _refusals
 from remora.errors import ConversationNotFoundError, InvalidFieldError
 from remora.langgraph._server import Options, Server
 from remora.langgraph.messages import REMOVE_ALL_MESSAGES
@@ -71,6 +71,8 @@ class SummarizationNode(Runnable[Any, dict[str, Any]]):
             tenant: The tenant, if the server requires no token.
             timeout: Seconds of each call of the server.
         """
+        if model is not None and not hasattr(model, "invoke"):
+            raise _refusals.wrong_type("model", model, "a model of LangChain")
         self.name = name
         if max_summary_tokens is None:  # as the server would say, so that the policy is the same when it is read
             max_summary_tokens = max(1, min(max_tokens // SUMMARY_SHARE, MOST_SUMMARY_TOKENS))
@@ -84,7 +86,8 @@ class SummarizationNode(Runnable[Any, dict[str, Any]]):
         """The state's update."""
         messages = self._messages(input)
         chat = self._conversation(self._server.blocking.client, config)
-        self._append(chat, messages)
+        if not self._append(chat, messages):
+            return self._update(messages, (), None)
         if self.model is not None:
             for keep in _ever_fewer(self.policy.keep_messages):
                 chat.summarize(self._write, keep_messages=keep, if_over=True, model=self._model_name)
@@ -95,7 +98,8 @@ class SummarizationNode(Runnable[Any, dict[str, Any]]):
         """The state's update."""
         messages = self._messages(input)
         chat = self._conversation(self._server.concurrent.client, config)
-        await self._aappend(chat, messages)
+        if not await self._aappend(chat, messages):
+            return self._update(messages, (), None)
         if self.model is not None:
             for keep in _ever_fewer(self.policy.keep_messages):
                 await chat.summarize(self._awrite, keep_messages=keep, if_over=True, model=self._model_name)
@@ -152,8 +156,10 @@ class SummarizationNode(Runnable[Any, dict[str, Any]]):
         user_id = str(configurable.get("user_id") or "")
         return client.conversation(str(configurable["thread_id"]), user_id=user_id, short_term=self.policy)
 
-    def _append(self, chat: Conversation, messages: Sequence[AnyMessage]) -> None:
-        """Append what the conversation does not have, which makes it, with the policy, where there is none."""
+    def _append(self, chat: Conversation, messages: Sequence[AnyMessage]) -> bool:
+        """Append what the conversation does not have, which makes it, with the policy, where there is none. Returns
+        whether there is one now.
+        """
         try:
             new = unsaid(messages, _ids(chat.messages(NEWEST, view="all")))
             if new is None:
@@ -162,10 +168,13 @@ class SummarizationNode(Runnable[Any, dict[str, Any]]):
                 chat.update(short_term=self.policy)
         except ConversationNotFoundError:
             new = unsaid(messages, (), everything=True)
+            if not new:
+                return False
         for part in _in_requests(new or ()):
             chat.append(part)
+        return True
 
-    async def _aappend(self, chat: AsyncConversation, messages: Sequence[AnyMessage]) -> None:
+    async def _aappend(self, chat: AsyncConversation, messages: Sequence[AnyMessage]) -> bool:
         try:
             new = unsaid(messages, _ids(await chat.messages(NEWEST, view="all")))
             if new is None:
@@ -174,8 +183,11 @@ class SummarizationNode(Runnable[Any, dict[str, Any]]):
                 await chat.update(short_term=self.policy)
         except ConversationNotFoundError:
             new = unsaid(messages, (), everything=True)
+            if not new:
+                return False
         for part in _in_requests(new or ()):
             await chat.append(part)
+        return True
 
     @property
     def _model_name(self) -> str:
