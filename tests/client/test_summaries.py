@@ -9,7 +9,7 @@ from typing import cast
 import pytest
 from tests.patience import PATIENCE, eventually
 
-from remora import AsyncRemora, Conversation, Remora, Summarize
+from remora import AsyncRemora, Conversation, Remora, Summarize, Trim
 from remora.errors import (
     ConversationNotFoundError,
     InvalidFieldError,
@@ -78,6 +78,25 @@ def test_ones_own_model_writes_the_summary(memory: Remora) -> None:
     assert again == first
     assert len(asked) == 1
     assert chat.context(200, recall=False).messages[0]["content"] == HEAD + first.text
+
+
+def test_what_left_under_an_earlier_policy_is_recalled_and_not_summarised(memory: Remora) -> None:
+    chat = memory.conversation("c", user_id="u", short_term=Trim(24, keep_tokens=16))
+    said(chat, *SAID)
+    eventually(lambda: [message.text for message in chat.messages()], until=SAID[2:].__eq__)
+    chat.update(short_term=Summarize(24, keep_messages=1, by_client=True))
+    shown = []
+
+    def llm(_instruction: str, text: str) -> str:
+        shown.append(text)
+        return "Ana works at the harbour."
+
+    summary = chat.summarize(llm)
+
+    assert summary is not None
+    assert SAID[2] in shown[0]
+    assert not any(text in shown[0] for text in SAID[:2])
+    assert [hit.message.text for hit in chat.search("my sister", k=1)] == SAID[:1]
 
 
 def test_what_changes_while_the_model_writes_is_summarised_again(memory: Remora) -> None:
