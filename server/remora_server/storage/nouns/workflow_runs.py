@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 from msgspec.structs import replace
 
@@ -18,10 +18,11 @@ from remora_server.domain.workflows import PartPage, PartPosition, RunDraft, Run
 from remora_server.storage.commit.commands import Planned
 from remora_server.storage.nouns.context import StoreContext
 from remora_server.storage.nouns.filtered_messages import MOST_SCANNED, SCANNED_AT_ONCE
-from remora_server.storage.nouns.run_parts import RUN_KEY, answered, place_of_run, position_of, stored_position
+from remora_server.storage.nouns.lone_records import LoneRecords
+from remora_server.storage.nouns.run_parts import RUN_KEY, place_of_run, position_of, stored_position
 from remora_server.storage.records.queries import CONTAINS, Condition, RecordsQuery
 from remora_server.storage.records.reader import Partition, Record
-from remora_server.storage.records.records import Move, Put, Remove, RemovePartitions
+from remora_server.storage.records.records import Move, Remove, RemovePartitions
 from remora_server.storage.schema.kinds import (
     BY_CREATE_TIME,
     BY_START_TIME,
@@ -52,37 +53,19 @@ class WorkflowRuns:
     """Saves, changes, reads and deletes runs."""
 
     def __init__(self, context: StoreContext) -> None:
+        self._runs = LoneRecords(context, WORKFLOW_RUNS, WorkflowRun)
         self._commits = context.commits
         self._commands = context.commands
         self._database = context.database
         self._records = context.records
 
     def save(self, write: Write, draft: RunDraft) -> Outcome:
-        place = place_of_run(draft.id)
-
-        def plan(_: None, now: int) -> Planned:
-            run = WorkflowRun.FromString(draft.body)
-            before = None if run.HasField("create_time") else self._accepted(write, place)
-            if not run.HasField("update_time"):
-                run.update_time.CopyFrom(wire.timestamp(now))
-            return self._planned(write, draft, _dated(run, before, now))
-
-        return self._run(write, place, plan)
+        return self._runs.save(write, place_of_run(draft.id), draft.body, expected=draft.expected)
 
     def update(self, write: Write, draft: RunDraft, mask: frozenset[str]) -> Outcome:
+        missing = WorkflowRunNotFound(draft.id)
         place = place_of_run(draft.id)
-
-        def plan(_: None, now: int) -> Planned:
-            found = self._accepted(write, place)
-            if found is None:
-                raise WorkflowRunNotFound(draft.id)
-            run = WorkflowRun.FromString(found.body)
-            wire.merge(WorkflowRun.FromString(draft.body), run, mask)
-            if "update_time" not in mask or not run.HasField("update_time"):
-                run.update_time.CopyFrom(wire.timestamp(now))
-            return self._planned(write, draft, _dated(run, found, now))
-
-        return self._run(write, place, plan)
+        return self._runs.update(write, place, draft.body, mask, missing=missing, expected=draft.expected)
 
     def get(self, read: Read, run_id: str) -> tuple[bytes, int]:
         found, revision = self._records.get(read, place_of_run(run_id), RUN_KEY)
@@ -160,30 +143,6 @@ class WorkflowRuns:
         [found] = self._database.rows(_STATS, [read.tenant_id, workflow_id])
         runs, completed, failed, mean_duration, last_start_time = found
         return WorkflowStats(runs, completed, failed, mean_duration, last_start_time, revision)
-
-    def _accepted(self, write: Write, place: Partition) -> Record | None:
-        """A run as writers build on it, under its lock."""
-        found = self._records.accepted(write, place, [RUN_KEY])
-        return found[0] if found else None
-
-    def _planned(self, write: Write, draft: RunDraft, run: WorkflowRun) -> Planned:
-        put = Put(WORKFLOW_RUNS, 0, run, expected=draft.expected)
-        outcome = Outcome(revision=0, time=wire.micros(run.update_time))
-        return Planned(self._records.changes(write, [put]), outcome, run.user_id)
-
-    def _run(self, write: Write, place: Partition, plan: Callable[[None, int], Planned]) -> Outcome:
-        with answered():
-            return self._commands.run(write, self._records.held_place(write, place), plan)
-
-
-def _dated(run: WorkflowRun, before: Record | None, now: int) -> WorkflowRun:
-    """The run with the times that it has in any case."""
-    if not run.HasField("create_time"):
-        known = None if before is None else WorkflowRun.FromString(before.body).create_time
-        run.create_time.CopyFrom(known or wire.timestamp(now))
-    if not run.HasField("start_time"):
-        run.start_time.CopyFrom(run.create_time)
-    return run
 
 
 def _served(record: Record) -> bytes:
