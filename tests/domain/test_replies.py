@@ -21,15 +21,16 @@ def test_the_longest_beginning_that_fits_is_held(sizes: list[int], room: int, le
     assert fitting(sizes, lambda size: size, room=room, least=least) == sizes[: longest_prefix(sizes, room, least)]
 
 
-@given(SIZES)
-def test_reading_in_groups_finds_the_same(sizes: list[int]) -> None:
+@given(SIZES, st.none() | st.integers(1, 20))
+def test_reading_in_groups_finds_the_same(sizes: list[int], most: int | None) -> None:
     asked: list[int] = []
 
     def read(keys: Sequence[int]) -> list[int]:
+        assert most is None or len(keys) <= most
         asked.extend(keys)
         return [sizes[key] for key in keys]
 
-    assert read_fitting(range(len(sizes)), read, lambda size: size) == fitting(sizes, lambda size: size)
+    assert read_fitting(range(len(sizes)), read, lambda size: size, most=most) == fitting(sizes, lambda size: size)
     assert asked == list(range(len(asked)))
 
 

@@ -14,7 +14,7 @@ from tests.storage.opening import READ, TENANT, WRITE
 from tests.storage.recall.opened import HERE, NEW, Opened, embed, opened
 from tests.store.asking import draft
 
-from remora_server.domain.errors import DeadlineExceeded, SearchTooLarge
+from remora_server.domain.errors import DeadlineExceeded, MemoryExhausted, SearchTooLarge
 from remora_server.domain.messages import Replace
 from remora_server.domain.models import ServedModel
 from remora_server.domain.search import InConversation, OfTenant, OfUser, Scope
@@ -104,6 +104,38 @@ def test_each_load_of_many_conversations_goes_on_where_the_last_one_ended(
     assert all(0 < count <= CHUNK for count in read_counts)
     assert sum(read_counts) == MESSAGES, "every message was read once"
     assert sorted(found) == sorted(f"tea {number}" for number in range(MESSAGES))
+
+
+@pytest.mark.parametrize("store", ["one_conversation", "many_conversations"])
+@pytest.mark.parametrize("most", [1, 7])
+def test_chunks_that_take_too_much_memory_are_read_in_smaller_ones(
+    store: str, most: int, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    here: Opened = request.getfixturevalue(store)
+    read: list[int] = []
+
+    def count(_: Chunk, found: dict[int, Documents]) -> None:
+        messages = sum(len(messages) for messages, _ in found.values())
+        if messages > most:
+            raise MemoryExhausted
+        read.append(messages)
+
+    watched(monkeypatch, count)
+    found = in_tries(here, OfUser("sarah"), MESSAGES)
+
+    assert sum(read) == MESSAGES, "every message was read once"
+    assert sorted(found) == sorted(f"tea {number}" for number in range(MESSAGES))
+
+
+def test_a_message_that_alone_takes_too_much_memory_refuses_the_search(
+    one_conversation: Opened, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def lack(_: Chunk, __: dict[int, Documents]) -> None:
+        raise MemoryExhausted
+
+    watched(monkeypatch, lack)
+    with pytest.raises(MemoryExhausted):
+        one_conversation.texts("tea", HERE)
 
 
 @pytest.mark.usefixtures("read_counts")

@@ -52,6 +52,9 @@ READ_BYTES, DIMENSION_BYTES = 16 << 20, 32 << 10
 that is more. DuckDB decodes 2,048 lists to read one of them.
 """
 
+FEWER = 4
+"""By how much fewer rows are read at a time if there is no memory for so many."""
+
 REOPEN_SECONDS = 5.0
 """How long a query waits until a failed database is opened again."""
 _DAMAGE = re.compile(
@@ -240,6 +243,19 @@ class Database:
                     cursor.rollback()
 
         return self._answer(ask_at_once)
+
+    def in_pages(self, rows: int, ask: Callable[[duckdb.DuckDBPyConnection, int], T]) -> T:
+        """The results of queries on one state of the database that read long values, at most of so many rows at a time.
+
+        They are asked again with fewer rows where these take more memory than there is. Raises the errors of
+        `snapshot`, MemoryExhausted only if one row is too much.
+        """
+        try:
+            return self.snapshot(lambda cursor: ask(cursor, rows))
+        except MemoryExhausted:
+            if rows <= 1:
+                raise
+        return self.in_pages(max(1, rows // FEWER), ask)
 
     def _answer(self, ask: Callable[[duckdb.DuckDBPyConnection], T]) -> T:
         with answering(self.note_damage):

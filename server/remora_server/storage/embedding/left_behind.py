@@ -17,10 +17,11 @@ SCAN_ROWS = 2048
 PLACE_ROWS = 64
 """Of the messages of a scope that is searched, as many as are embedded soon."""
 
+# By the tokens, it is known of a text whether it is empty: a scan would read all texts.
 _SERVED = "(m.tenant_id IN (SELECT unnest($tenants::TEXT[]))) <> $others"
 _MISSING = f"""
 FROM messages m JOIN conversations c ON c.uid = m.conversation_uid
-WHERE m.text <> '' AND {_SERVED} AND NOT EXISTS (
+WHERE m.token_count > 0 AND {_SERVED} AND NOT EXISTS (
     SELECT 1 FROM embeddings e
     WHERE e.conversation_uid = m.conversation_uid AND e.sequence = m.sequence
     AND (e.by_caller OR e.model = $model AND (e.pieces IS NOT NULL OR NOT $late)))
@@ -77,19 +78,23 @@ class LeftBehind:
     def some(self) -> tuple[list[Unembedded], bool]:
         """Some of them, and whether there are more."""
         self._commits.settle()
-        found = self._found(_NEXT, {**self._wanted, "rows": SCAN_ROWS})
-        return found, len(found) == SCAN_ROWS
+        return self._found(_NEXT, self._wanted, SCAN_ROWS)
 
     def newest_of(self, scope: ResolvedScope) -> tuple[list[Unembedded], bool]:
         """The newest ones of a scope, the oldest of these first, and whether there are more."""
         self._commits.settle()
         where = {"tenant": scope.tenant_id, "user": scope.user_id, "uid": scope.uid}
-        found = self._found(_NEWEST_OF_PLACE, {**self._wanted, **where, "rows": PLACE_ROWS})
-        return found[::-1], len(found) == PLACE_ROWS
+        found, are_more = self._found(_NEWEST_OF_PLACE, {**self._wanted, **where}, PLACE_ROWS)
+        return found[::-1], are_more
 
-    def _found(self, sql: str, parameters: dict[str, object]) -> list[Unembedded]:
-        """The messages whose keys a query finds, in its order."""
-        return self._database.snapshot(lambda cursor: _messages(cursor, cursor.execute(sql, parameters).fetchall()))
+    def _found(self, sql: str, parameters: dict[str, object], most: int) -> tuple[list[Unembedded], bool]:
+        """The first messages whose keys a query finds, in its order, and whether there are more."""
+
+        def ask(cursor: duckdb.DuckDBPyConnection, rows: int) -> tuple[list[Unembedded], bool]:
+            keys = cursor.execute(sql, {**parameters, "rows": rows}).fetchall()
+            return _messages(cursor, keys), len(keys) == rows
+
+        return self._database.in_pages(most, ask)
 
 
 def _messages(cursor: duckdb.DuckDBPyConnection, keys: Sequence[tuple[int, int]]) -> list[Unembedded]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TypeAlias, TypeVar
 
 import duckdb
@@ -12,6 +13,7 @@ from remora_server._native import Core
 from remora_server.domain.calls import Access
 from remora_server.domain.conversations import ConversationDraft, Head
 from remora_server.domain.errors import StoreFailed
+from remora_server.domain.replies import REPLY_BYTES
 from remora_server.storage.commit.applier import Applier
 from remora_server.storage.commit.deadlines import require_time
 from remora_server.storage.commit.locks import Locked, Locks
@@ -22,11 +24,15 @@ from remora_server.storage.schema.encoding import STORED_COLUMNS, conversation_d
 WINDOW_MESSAGES = 256
 WINDOW_TOKENS = 64 << 10
 """Of the bodies that are loaded, about: four bytes each are all that a window keeps."""
+WINDOW_BYTES = 256 << 10
+"""Bodies that reach this are all that a window keeps, however few tokens they have."""
 
 RELOAD_SECONDS = 0.1
 
 T = TypeVar("T")
 _MessageRow: TypeAlias = tuple[int, int, str, str, str, int, int, int]
+Stored: TypeAlias = tuple[int, bytes]
+"""A message's sequence, and the message as it is served."""
 _Loaded: TypeAlias = tuple[int, _native.Head | None, list[_MessageRow], list[bytes]]
 
 _HEAD_FIELDS = (
@@ -42,7 +48,7 @@ SELECT sequence, revision, user_id, id, role, create_time, coalesce(sent_time, c
 FROM messages WHERE conversation_uid = ? ORDER BY sequence
 """
 _BODIES = f"""
-SELECT {STORED_COLUMNS} FROM messages WHERE conversation_uid = ? AND sequence >= ? ORDER BY sequence
+SELECT {STORED_COLUMNS} FROM messages WHERE conversation_uid = ? AND sequence BETWEEN ? AND ? ORDER BY sequence
 """  # noqa: S608 - a constant
 
 
@@ -173,30 +179,45 @@ class Loader:
     def _read(self, tenant_id: str, conversation_id: str, *, with_journal: bool) -> bool:
         applied = self._applier.applied
 
-        def read(cursor: duckdb.DuckDBPyConnection) -> _Loaded:
+        def read(cursor: duckdb.DuckDBPyConnection, rows: int) -> _Loaded:
             as_of = self._database.applied_revision() if with_journal else applied
-            return as_of, *_stored(cursor, tenant_id, conversation_id)
+            return as_of, *_stored(cursor, tenant_id, conversation_id, rows)
 
         # What is not in memory may still change in the database: a write that evicts what it looked at changes it, too.
-        as_of, head, messages, bodies = self._database.snapshot(read)
+        as_of, head, messages, bodies = self._database.in_pages(WINDOW_MESSAGES, read)
         return self._core.load_conversation(
             tenant_id, conversation_id, head, messages, bodies, as_of=as_of, with_journal=with_journal
         )
 
-    def missing(self, access: Access, uid: int, sequences: Sequence[int]) -> list[tuple[int, bytes]]:
-        """Stored messages with their sequences, ascending, from DuckDB; those deleted since are left out."""
+    def missing(self, access: Access, uid: int, sequences: Sequence[int], *, newest: bool) -> tuple[list[Stored], bool]:
+        """Stored messages, ascending, from DuckDB; those deleted since are left out. Also whether these are all: once
+        they exceed a reply, the last ones (of the newest, the first ones) are not read.
+        """
         require_time(access.deadline)
-        rows = self._database.rows(
-            f"""SELECT {STORED_COLUMNS} FROM messages
-                WHERE conversation_uid = ? AND sequence BETWEEN ? AND ? ORDER BY sequence""",  # noqa: S608 - a constant
-            [uid, sequences[0], sequences[-1]],
-        )
-        wanted = set(sequences)
-        return [(row[0], stored_message(*row)) for row in rows if row[0] in wanted]
+        read = partial(_some, uid=uid, sequences=sequences, room=REPLY_BYTES, newest=newest)
+        return self._database.in_pages(len(sequences), read)
+
+
+def _some(
+    cursor: duckdb.DuckDBPyConnection, rows: int, *, uid: int, sequences: Sequence[int], room: int, newest: bool
+) -> tuple[list[Stored], bool]:
+    """Messages of ascending sequences, so many rows at a time, until they exceed the room; and whether these are all.
+
+    The first page is that of the oldest messages or of the newest.
+    """
+    pages: list[list[Stored]] = []
+    left = list(sequences)
+    while left and room >= 0:
+        page, left = (left[-rows:], left[:-rows]) if newest else (left[:rows], left[rows:])
+        wanted = set(page)
+        found = execute(cursor, _BODIES, [uid, page[0], page[-1]]).fetchall()
+        pages.append([(row[0], stored_message(*row)) for row in found if row[0] in wanted])
+        room -= sum(len(encoded) for _, encoded in pages[-1])
+    return [entry for page in (reversed(pages) if newest else pages) for entry in page], not left
 
 
 def _stored(
-    cursor: duckdb.DuckDBPyConnection, tenant_id: str, conversation_id: str
+    cursor: duckdb.DuckDBPyConnection, tenant_id: str, conversation_id: str, rows: int
 ) -> tuple[_native.Head | None, list[_MessageRow], list[bytes]]:
     """A conversation's head, if it exists, what stands about all of its messages, and the bodies of the newest."""
     found = execute(cursor, _HEAD, [tenant_id, conversation_id]).fetchone()
@@ -204,8 +225,10 @@ def _stored(
         return None, [], []
     head = _native.Head(**dict(zip(_HEAD_FIELDS, found, strict=True)))
     messages = execute(cursor, _MESSAGES, [head.uid]).fetchall()
-    bodies = execute(cursor, _BODIES, [head.uid, _window_start(messages)]).fetchall()
-    return head, messages, [stored_message(*row) for row in bodies]
+    start = _window_start(messages)
+    window = [sequence for sequence, *_ in messages[-WINDOW_MESSAGES:] if sequence >= start]
+    bodies, _ = _some(cursor, rows, uid=head.uid, sequences=window, room=WINDOW_BYTES, newest=True)
+    return head, messages, [encoded for _, encoded in bodies]
 
 
 def _window_start(messages: Sequence[_MessageRow]) -> int:

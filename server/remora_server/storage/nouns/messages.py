@@ -35,7 +35,7 @@ from remora_server.storage.commit.deadlines import require_time
 from remora_server.storage.nouns.context import StoreContext
 from remora_server.storage.nouns.conversations import Conversations
 from remora_server.storage.nouns.filtered_messages import filtered_page
-from remora_server.storage.nouns.loading import AcceptedConversation, NewConversation
+from remora_server.storage.nouns.loading import AcceptedConversation, NewConversation, Stored
 from remora_server.storage.nouns.receipts import contents_of
 from remora_server.storage.nouns.windows import Windows
 
@@ -195,7 +195,8 @@ class Messages:
         )
         if page.missing:
             self._commits.wait_applied(page.missing_revision, read.deadline)
-            return _joined(page, self._loader.missing(read, page.uid, page.missing), newest=query.newest)
+            older, is_all = self._loader.missing(read, page.uid, page.missing, newest=query.newest)
+            return _joined(page, older, is_all=is_all, newest=query.newest)
         return MessagePage(page.encoded, page.count, page.first_sequence, page.last_sequence, page.more, page.revision)
 
 
@@ -209,15 +210,19 @@ def _creation(
     return NewConversation(draft), [changes.put_conversation(0, draft, now)]
 
 
-def _joined(page: _native.MessagePage, older: list[tuple[int, bytes]], *, newest: bool) -> MessagePage:
-    """A page of what is in memory and of older messages from DuckDB, ended where it would grow over its bytes."""
+def _joined(page: _native.MessagePage, older: list[Stored], *, is_all: bool, newest: bool) -> MessagePage:
+    """A page of what is in memory and of older messages from DuckDB, ended where it would grow over its bytes.
+
+    `is_all`: whether no older messages follow on this page.
+    """
     entries = [(sequence, wire.elements(wire.LIST_FIELD, [encoded])) for sequence, encoded in older]
     if newest:
         kept, memory = _before(entries, page.encoded), page.encoded
     else:
         kept = fitting(entries, _size)
         room = REPLY_BYTES - sum(map(_size, kept))
-        memory = page.encoded if len(kept) == len(entries) and (not kept or len(page.encoded) <= room) else b""
+        follows = is_all and len(kept) == len(entries) and (not kept or len(page.encoded) <= room)
+        memory = page.encoded if follows else b""
     first = kept[0][0] if kept else _first_sequence(memory) if memory else page.first_sequence
     last = page.last_sequence if memory or not kept else kept[-1][0]
     return MessagePage(
@@ -225,7 +230,7 @@ def _joined(page: _native.MessagePage, older: list[tuple[int, bytes]], *, newest
         count=len(kept) + (page.count - len(page.missing) if memory else 0),
         first_sequence=first,
         last_sequence=last,
-        more=page.more or len(kept) < len(entries) or len(memory) < len(page.encoded),
+        more=page.more or not is_all or len(kept) < len(entries) or len(memory) < len(page.encoded),
         revision=page.revision,
     )
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from typing import TypeVar
 
 from msgspec import Struct
@@ -19,7 +21,7 @@ from remora_server.storage.commit.deadlines import require_time
 from remora_server.storage.commit.locks import Held, Locks
 from remora_server.storage.database.database import Database
 from remora_server.storage.embedding.scopes import ResolvedScope
-from remora_server.storage.recall.stored import LEAST_MESSAGE_BYTES, Chunk, StoredMessages, StoredPart
+from remora_server.storage.recall.stored import LEAST_MESSAGE_BYTES, Chunk, Documents, StoredMessages, StoredPart
 from remora_server.tally import Tally
 
 T = TypeVar("T")
@@ -72,7 +74,7 @@ class RecallLoader:
         if absent:
             with self.loads.measured(), self._loads.of(read, (user_id, uid)):
                 self._load_part(read, user_id, part)
-        self._require_room(self._recall.bytes_of(tenant_id, user_id=user_id, uid=uid))
+        self._require_room_of_part(tenant_id, user_id, uid)
         return absent
 
     def _load_part(self, read: Read, user_id: str, part: StoredPart) -> None:
@@ -84,9 +86,8 @@ class RecallLoader:
         with self._unfinished(tenant_id, user_id, [uid]):
             unapplied = self._settle(read, since)
             chunks = self._stored.chunks_of(tenant_id, user_id, replace(part, loaded=loaded))
-            for chunk in _in_time(chunks, read.deadline):
-                self._require_room(self._recall.bytes_of(tenant_id, user_id=user_id, uid=uid))
-                self._fill(tenant_id, user_id, chunk, unapplied)
+            has_room = partial(self._require_room_of_part, tenant_id, user_id, uid)
+            deque(self._filled(read, user_id, chunks, unapplied, has_room), maxlen=0)
 
     def hold_user(self, read: Read, user_id: str) -> bool:
         """Keep all messages of a user in memory until `release_user`; False if they are not there."""
@@ -118,9 +119,9 @@ class RecallLoader:
         absent = dict(self._recall.declare_parts(tenant_id, user_id, list(stored)))
         parts = [replace(stored[uid], loaded=loaded) for uid, loaded in absent.items()]
         with self._unfinished(tenant_id, user_id, absent):
-            for chunk in _in_time(self._stored.chunks(tenant_id, user_id, parts), read.deadline):
-                self.bytes_with(read, user_id, taken)
-                self._fill(tenant_id, user_id, chunk, unapplied)
+            chunks = self._stored.chunks(tenant_id, user_id, parts)
+            has_room = partial(self.bytes_with, read, user_id, taken)
+            for chunk in self._filled(read, user_id, chunks, unapplied, has_room):
                 if chunk.through is None:
                     for uid in chunk.conversations:
                         del absent[uid]
@@ -147,6 +148,9 @@ class RecallLoader:
     def turn(self, read: Read) -> Held:
         """The turn of one large search. Entering raises DeadlineExceeded."""
         return Held(self._large, read.deadline)
+
+    def _require_room_of_part(self, tenant_id: str, user_id: str, uid: int) -> None:
+        self._require_room(self._recall.bytes_of(tenant_id, user_id=user_id, uid=uid))
 
     def _require_room(self, needed: int) -> None:
         if needed > self._bounds.search_bytes:
@@ -191,9 +195,34 @@ class RecallLoader:
             last = self._last_unapplied = None if found is None else (key, found)
         return None if last is None else last[1]
 
-    def _fill(self, tenant_id: str, user_id: str, chunk: Chunk, unapplied: Unapplied | None) -> None:
+    def _filled(
+        self,
+        read: Read,
+        user_id: str,
+        chunks: Iterable[Chunk],
+        unapplied: Unapplied | None,
+        require_room: Callable[[], object],
+    ) -> Iterator[Chunk]:
+        """Fill the first chunk, and those that can be filled by the deadline while there is room: each in smaller ones
+        where it takes more memory than the database has.
+        """
+        for chunk in _in_time(chunks, read.deadline):
+            require_room()
+            try:
+                found = self._stored.read(read.tenant_id, user_id, chunk, self._models.of(read.tenant_id))
+            except MemoryExhausted:
+                parts = self._stored.parted(read.tenant_id, user_id, chunk)
+                if not parts:
+                    raise
+                yield from self._filled(read, user_id, parts, unapplied, require_room)
+            else:
+                self._fill(read.tenant_id, user_id, chunk, found, unapplied)
+                yield chunk
+
+    def _fill(
+        self, tenant_id: str, user_id: str, chunk: Chunk, found: dict[int, Documents], unapplied: Unapplied | None
+    ) -> None:
         """Fill all parts of a chunk: one that holds nothing is filled with nothing."""
-        found = self._stored.read(tenant_id, user_id, chunk, self._models.of(tenant_id))
         for uid, conversation_id in chunk.conversations.items():
             messages, vectors = found[uid]
             self._recall.fill_part(

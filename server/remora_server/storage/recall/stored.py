@@ -5,19 +5,22 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import filterfalse, groupby, pairwise
+from math import ceil
 from operator import itemgetter
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 import duckdb
 from msgspec import Struct
+from msgspec.structs import replace
 
 from remora_server.domain.models import ServedModel
 from remora_server.domain.vectors import FLOAT_BYTES
 from remora_server.storage.database import arrow
-from remora_server.storage.database.database import Database
+from remora_server.storage.database.database import FEWER, Database
 from remora_server.storage.database.parsed import execute
 from remora_server.storage.schema.encoding import STORED_COLUMNS, stored_message
 
+T = TypeVar("T")
 Vectors: TypeAlias = list[tuple[str, bytes, bool, bytes]]
 """Of one message: model, little-endian f32, whether the caller made it, word pieces."""
 Version: TypeAlias = tuple[int, int, int]
@@ -52,6 +55,7 @@ _MESSAGES = f"""
 SELECT conversation_uid, {STORED_COLUMNS} FROM messages WHERE user_id = $user AND {_IN_CHUNK}
 ORDER BY conversation_uid, sequence
 """  # noqa: S608 - a constant
+_SEQUENCES = f"SELECT sequence FROM messages WHERE user_id = $user AND {_IN_CHUNK} ORDER BY sequence"  # noqa: S608
 _EMBEDDINGS = f"""
 SELECT rowid, conversation_uid, sequence, message_revision, model, by_caller FROM embeddings
 WHERE (by_caller OR model = $model) AND {_IN_CHUNK} ORDER BY conversation_uid, sequence, model
@@ -115,8 +119,7 @@ class StoredMessages:
 
     def read(self, tenant_id: str, user_id: str, chunk: Chunk, model: ServedModel) -> dict[int, Documents]:
         """A user's messages in a chunk, by uid, with their vectors of a model or of callers."""
-        through = _LAST_SEQUENCE if chunk.through is None else chunk.through
-        scope = {"tenant": tenant_id, "uids": list(chunk.conversations), "after": chunk.after, "through": through}
+        scope = _scope(tenant_id, chunk)
         rows, vectors = self._database.snapshot(
             lambda cursor: (
                 execute(cursor, _MESSAGES, {**scope, "user": user_id}).fetchall(),
@@ -125,6 +128,29 @@ class StoredMessages:
         )
         messages = {uid: list(own) for uid, own in groupby(rows, itemgetter(0))}
         return {uid: _documents(messages.get(uid, []), vectors) for uid in chunk.conversations}
+
+    def parted(self, tenant_id: str, user_id: str, chunk: Chunk) -> list[Chunk]:
+        """A chunk that takes too much memory as smaller ones, in order; none where it has one message at most."""
+        if len(chunk.conversations) > 1:
+            return [Chunk(dict(each)) for each in _in_pieces(list(chunk.conversations.items()))]
+        found = self._database.rows(_SEQUENCES, {**_scope(tenant_id, chunk), "user": user_id})
+        if len(found) <= 1:
+            return []
+        ends = [piece[-1][0] for piece in _in_pieces(found)]
+        places = pairwise([chunk.after, *ends[:-1], chunk.through])
+        return [replace(chunk, after=after or 0, through=through) for after, through in places]
+
+
+def _scope(tenant_id: str, chunk: Chunk) -> dict[str, object]:
+    """A chunk as the parameters of _IN_CHUNK."""
+    through = _LAST_SEQUENCE if chunk.through is None else chunk.through
+    return {"tenant": tenant_id, "uids": list(chunk.conversations), "after": chunk.after, "through": through}
+
+
+def _in_pieces(items: Sequence[T]) -> list[Sequence[T]]:
+    """As many as one chunk is read in, where it is too large."""
+    size = ceil(len(items) / FEWER)
+    return [items[begin : begin + size] for begin in range(0, len(items), size)]
 
 
 def _is_small(part: StoredPart) -> bool:

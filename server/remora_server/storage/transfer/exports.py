@@ -31,6 +31,8 @@ _LAST_UID = 2**64 - 1
 
 CONVERSATIONS_AT_ONCE = 64
 """A page looks at so many: each has its own record, so that a page is never empty before the end."""
+ROWS_AT_ONCE = 1024
+"""A page reads records of at most so many places at a time."""
 
 _PICKED = """
 SELECT uid, id FROM conversations
@@ -92,13 +94,13 @@ class Exports:
         now = self._clock()
         expiries = [UnappliedExpiries(self._core, kind, read.tenant_id) for kind in self._kinds]
 
-        def ask(cursor: duckdb.DuckDBPyConnection) -> tuple[list[bytes], ExportPosition | None]:
+        def ask(cursor: duckdb.DuckDBPyConnection, rows: int) -> tuple[list[bytes], ExportPosition | None]:
             with ExitStack() as registered:
                 sources = [registered.enter_context(each.source(cursor)) for each in expiries]
                 kinds = dict(zip(self._kinds, sources, strict=True))
-                return _Snapshot(cursor, read.tenant_id, kinds).page(query, position, only, now)
+                return _Snapshot(cursor, read.tenant_id, kinds, rows).page(query, position, only, now)
 
-        records, following = self._database.snapshot(ask)
+        records, following = self._database.in_pages(ROWS_AT_ONCE, ask)
         return ExportPage(tuple(records), following, revision)
 
     def _only(self, read: Read, query: ExportQuery) -> int:
@@ -113,11 +115,12 @@ class Exports:
 class _Snapshot:
     """One state of the database, as a tenant sees it. `_ids` are the conversations of the page, by uid."""
 
-    def __init__(self, cursor: duckdb.DuckDBPyConnection, tenant_id: str, kinds: Mapping[Kind, str]) -> None:
-        """`kinds`: which kinds of records are exported, and what to read each from."""
+    def __init__(self, cursor: duckdb.DuckDBPyConnection, tenant_id: str, kinds: Mapping[Kind, str], rows: int) -> None:
+        """`kinds`: which kinds of records are exported, and what to read each from; `rows`: how many at once."""
         self._cursor = cursor
         self._tenant_id = tenant_id
         self._kinds = kinds
+        self._rows_at_once = rows
         self._ids: dict[int, str] = {}
 
     def page(
@@ -133,7 +136,7 @@ class _Snapshot:
         }
         self._ids = dict(self._rows(_PICKED, {**parameters, "through": position.through}))
         places = self._places({**parameters, "uids": list(self._ids), "now": now}, query, position)
-        records = read_fitting(places[: query.limit], self._read, len)
+        records = read_fitting(places[: query.limit], self._read, len, most=self._rows_at_once)
         is_last = len(records) == len(places) and len(self._ids) < CONVERSATIONS_AT_ONCE
         return records, None if is_last else self._following(position, places[len(records) - 1])
 

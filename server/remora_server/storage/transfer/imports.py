@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TypeAlias
 
+import duckdb
 from google.protobuf.message import Message
 from msgspec import Struct
 
@@ -27,6 +28,7 @@ from remora_server.domain.transfers import (
 )
 from remora_server.storage.commit import changes
 from remora_server.storage.commit.commands import Planned
+from remora_server.storage.database.chosen import between
 from remora_server.storage.nouns.context import StoreContext
 from remora_server.storage.nouns.facts import index_fact
 from remora_server.storage.nouns.loading import AcceptedConversation, NewConversation
@@ -43,7 +45,7 @@ from remora_server.storage.transfer.exports import caller_embeddings
 
 _MESSAGES = f"""
 SELECT {STORED_COLUMNS} FROM messages WHERE conversation_uid = $uid
-    AND sequence IN (SELECT unnest($sequences::UBIGINT[]))
+    AND {between("sequence", "$sequences")} AND sequence IN (SELECT unnest($sequences::UBIGINT[]))
 """  # noqa: S608 - a constant
 
 
@@ -172,22 +174,14 @@ class Imports:
     def _require_same_messages(self, uid: int, messages: Sequence[ImportedMessage]) -> None:
         if not messages:
             return
-        sequences = [message.sequence for message in messages]
-        rows, embeddings = self._database.snapshot(
-            lambda cursor: (
-                cursor.execute(_MESSAGES, {"uid": uid, "sequences": sequences}).fetchall(),
-                caller_embeddings(cursor, [uid] * len(sequences), sequences),
-            )
-        )
-        stored: dict[int, message_pb2.Message] = {}
-        for row in rows:
-            sequence, revision = row[:2]
-            stored[sequence] = message_pb2.Message.FromString(stored_message(*row))
-            if (uid, sequence, revision) in embeddings:
-                stored[sequence].embedding.CopyFrom(embeddings[uid, sequence, revision])
-        for message in messages:
-            if _without_server_fields(stored[message.sequence]) != _message(message):
-                raise RecordConflict(message.field)
+
+        def ask(cursor: duckdb.DuckDBPyConnection, rows: int) -> str | None:
+            pages = (messages[begin : begin + rows] for begin in range(0, len(messages), rows))
+            return next(filter(None, (_conflict(cursor, uid, page) for page in pages)), None)
+
+        conflict = self._database.in_pages(len(messages), ask)
+        if conflict is not None:
+            raise RecordConflict(conflict)
 
     def _new_records(self, write: Write, uid: int, drafts: Sequence[_Draft]) -> list[changes.Change]:
         """The changes that store what is not there. Raises RecordConflict, InvalidField."""
@@ -253,6 +247,21 @@ def _message(given: ImportedMessage) -> message_pb2.Message:
     if given.draft.embedding is not None:
         message.embedding.model, message.embedding.values = given.draft.embedding.model, given.draft.embedding.values
     return message
+
+
+def _conflict(cursor: duckdb.DuckDBPyConnection, uid: int, messages: Sequence[ImportedMessage]) -> str | None:
+    """The field of the first message that is stored as another one."""
+    sequences = [message.sequence for message in messages]
+    rows = cursor.execute(_MESSAGES, {"uid": uid, "sequences": sequences}).fetchall()
+    embeddings = caller_embeddings(cursor, [uid] * len(sequences), sequences)
+    stored: dict[int, message_pb2.Message] = {}
+    for row in rows:
+        sequence, revision = row[:2]
+        stored[sequence] = message_pb2.Message.FromString(stored_message(*row))
+        if (uid, sequence, revision) in embeddings:
+            stored[sequence].embedding.CopyFrom(embeddings[uid, sequence, revision])
+    differing = (each.field for each in messages if _without_server_fields(stored[each.sequence]) != _message(each))
+    return next(differing, None)
 
 
 def _without_server_fields(message: message_pb2.Message) -> message_pb2.Message:
