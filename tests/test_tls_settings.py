@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import socket
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,8 +15,9 @@ from tests.ports import free_port
 from tests.test_main import refused, serving
 from tests.tokens import token_file
 
-from remora import Remora, RemoraError, Tls
+from remora import Remora, RemoraError, Tls, _tls_failures
 from remora.errors import ConnectionFailedError, UnauthenticatedError
+from remora_server.commands.connecting import _in_flags
 from remora_server.main import main
 from remora_server.settings.settings import SettingsError, load
 from remora_server.settings.tls import TlsSettings
@@ -143,7 +146,44 @@ def test_commands_connect_with_tls(directory: Path, capsys: pytest.CaptureFixtur
         assert main(["log", f"--endpoint=localhost:{port}", *known]) == 0
 
     assert main(["log", f"--endpoint=localhost:{port}", f"--cert-file={client.cert}"]) == 2
-    assert "cert_file needs key_file" in capsys.readouterr().err
+    assert "--cert-file needs --key-file" in capsys.readouterr().err
+
+
+def test_commands_name_their_flags_where_tls_fails(directory: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    authority, stranger, port = Authority(directory), Authority(directory, "stranger"), free_port()
+    issued, client = authority.server("memory.example"), authority.client("me")
+    files = [f"--tls-cert={issued.cert}", f"--tls-key={issued.key}", f"--tls-client-ca={authority.file}"]
+    known, shown = [f"--ca-file={authority.file}"], [f"--cert-file={client.cert}", f"--key-file={client.key}"]
+
+    def told(*arguments: str) -> str:
+        assert main(["log", f"--endpoint=127.0.0.1:{port}", *arguments]) == 1
+        return capsys.readouterr().err
+
+    with serving(directory, f"--listen=127.0.0.1:{port}", *files):
+        assert "if it speaks TLS, the client needs --ca-file FILE" in told()
+        assert "; --ca-file FILE names who signed it" in told(f"--ca-file={stranger.file}", *shown)
+        assert "; --server-name NAME says which name it must have" in told(*known, *shown)
+        assert "--cert-file FILE and --key-file FILE show a valid one" in told(*known, "--server-name=memory.example")
+        assert main(["log", f"--endpoint=127.0.0.1:{port}", "--server-name=memory.example", *known, *shown]) == 0
+
+
+def test_commands_name_their_flags_where_those_of_tls_are_wrong(
+    directory: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        assert main(["log", f"--endpoint=127.0.0.1:{listening.getsockname()[1]}", "--ca-file=/none"]) != 0
+    assert "--ca-file cannot be read: /none" in capsys.readouterr().err
+
+    assert main(["log", f"--endpoint=unix:{directory}/s", "--ca-file=/none"]) == 2
+    assert (
+        f"TLS is for host:port, and the endpoint is 'unix:{directory}/s'; leave out its flags"
+        in capsys.readouterr().err
+    )
+
+
+@pytest.mark.parametrize("told", [told for _, told in (*_tls_failures._WITH_TLS, *_tls_failures._WITHOUT_TLS)])
+def test_whatever_is_told_of_tls_has_a_form_with_flags(told: str) -> None:
+    assert not re.search(r"Tls\(|`|_file", _in_flags(told))
 
 
 def test_a_certificate_that_has_expired_is_found(directory: Path, capsys: pytest.CaptureFixture[str]) -> None:

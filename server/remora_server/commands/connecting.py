@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 import socket
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -21,9 +22,23 @@ REFUSAL_SECONDS = 0.5
 CONNECT_SECONDS = 3.0
 CALL_SECONDS = 60.0
 
+_FLAGS_OF_TLS = tuple(
+    (re.compile(said), told)
+    for said, told in (
+        (r"(tls=)?Tls\(ca_file=\.\.\.\)", "--ca-file FILE"),
+        (r"Tls\(server_name=\.\.\.\)", "--server-name NAME"),
+        (r"Tls\(cert_file=\.\.\., key_file=\.\.\.\) shows", "--cert-file FILE and --key-file FILE show"),
+        ("leave out `tls`", "leave out --ca-file, --cert-file, --key-file and --server-name"),
+        (r"^(?:tls\.)?(ca|cert|key)_file\b", r"--\1-file"),
+        (r" needs (cert|key)_file$", r" needs --\1-file"),
+        (r"^tls is for host:port(.*); leave it out$", r"TLS is for host:port\1; leave out its flags"),
+    )
+)
+"""What the client says of TLS, and how it is said with the flags of commands."""
+
 
 def add_connection_flags(parser: argparse.ArgumentParser) -> None:
-    """Add `--endpoint`, `--tenant`, `--token` and the files of TLS."""
+    """Add `--endpoint`, `--tenant`, `--token` and those of TLS."""
     parser.add_argument(
         "--endpoint",
         type=name,
@@ -46,6 +61,12 @@ def add_connection_flags(parser: argparse.ArgumentParser) -> None:
         "--cert-file", type=filled, metavar="FILE", help="the certificate that the server requires (default: none)"
     )
     parser.add_argument("--key-file", type=filled, metavar="FILE", help="its private key (default: none)")
+    parser.add_argument(
+        "--server-name",
+        type=name,
+        metavar="NAME",
+        help="the name that the server's certificate must have (default: the host of the address)",
+    )
 
 
 @contextmanager
@@ -63,19 +84,25 @@ def connected(given: Mapping[str, str | None], *, token: str | None = None) -> I
             tls=_tls(given),
         )
     except ValueError as error:
-        raise Misused(str(error)) from error
+        raise Misused(_in_flags(str(error))) from error
     with client:
         try:
             _require_listener(client.endpoint)
             _require_answer(client)
             yield client
         except (RemoraError, PermissionError) as error:
-            raise CommandFailed(one_line(error)) from error
+            raise CommandFailed(_in_flags(one_line(error))) from error
+
+
+def _in_flags(text: str) -> str:
+    for said, told in _FLAGS_OF_TLS:
+        text = said.sub(told, text)
+    return text
 
 
 def _tls(given: Mapping[str, str | None]) -> Tls | None:
-    files = {name: given[name] for name in ("ca_file", "cert_file", "key_file")}
-    return Tls(**files) if any(files.values()) else None
+    of_tls = {field: given[field] for field in ("ca_file", "cert_file", "key_file", "server_name")}
+    return Tls(**of_tls) if any(of_tls.values()) else None
 
 
 def _require_listener(endpoint: str) -> None:
