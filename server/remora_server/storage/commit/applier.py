@@ -14,7 +14,7 @@ from remora_server.domain.errors import MemoryExhausted, StoreFull
 from remora_server.locking import Level, new_condition
 from remora_server.storage.commit.batch import Batch
 from remora_server.storage.database.database import Database, has_failed
-from remora_server.storage.database.lacks import Lack, lack_of
+from remora_server.storage.database.lacks import Lack, cause_of, lack_of
 from remora_server.supervision import LongLived
 
 logger = logging.getLogger(__name__)
@@ -151,7 +151,7 @@ class Applier:
         is_stuck = self._applying and not self._may_do_without_log(lack)
         with self._changed:
             self.lacking, self.stuck = lack, lack if is_stuck else None
-            self.failure = "" if lack else f"the database cannot be written: {type(error).__name__}"
+            self.failure = "" if lack else f"the database cannot be written: {cause_of(error)}"
             self._changed.notify_all()
 
     def _may_do_without_log(self, lack: Lack | None) -> bool:
