@@ -139,7 +139,7 @@ def test_the_defaults_follow_the_xdg_base_directories() -> None:
 
     assert loaded.settings.data == Path("/share/remora")
     assert loaded.settings.model_dir == Path("/share/remora-models/all-MiniLM-L6-v2")
-    assert set(loaded.origins.values()) == {"default"}
+    assert set(loaded.origins.values()) == {"default", "fitted to memory_limit"}
 
 
 def _bounds(settings: Settings) -> list[int]:
@@ -186,6 +186,8 @@ def test_the_bounds_and_the_process_fit_into_a_limit_that_is_accepted(
     ("flags", "least"),
     [
         ({"memory_limit": "178MiB", "model": "none"}, "179 MiB for what is set"),
+        ({"memory_limit": "64MiB", "model": "none"}, "179 MiB for what is set"),
+        ({"memory_limit": 0, "model": "none"}, "179 MiB for what is set"),
         ({"memory_limit": "242MiB", "model": "builtin"}, "243 MiB for what is set, with the built-in model"),
         ({"memory_limit": "512MiB", "model": "none", "vector_bytes": "500MiB"}, "646 MiB for what is set"),
         ({"memory_limit": "512MiB", "model": "none", "recall_bytes": "500MiB"}, "646 MiB for what is set"),
@@ -383,3 +385,29 @@ def test_the_defaults_are_described_too(tmp_path: Path) -> None:
     loaded = load({"data": ":memory:"}, {})
 
     assert load({}, {}, file_of(tmp_path, describe(loaded))).settings == loaded.settings
+
+
+@pytest.mark.parametrize(
+    ("written", "said"),
+    [
+        ("0660", "must be one of 0600, 0660, not 432; put it in quotes, or YAML reads a number$"),
+        ("660", "not 660; put it in quotes, or YAML reads a number$"),
+        ('"660"', "not '660'; did you mean 0660[?]$"),
+        ("0o660", "not '0o660'; did you mean 0660[?]$"),
+        ("rw-rw----", "not 'rw-rw----'$"),
+    ],
+)
+def test_a_mode_that_is_written_otherwise_is_refused_with_a_hint(tmp_path: Path, written: str, said: str) -> None:
+    with pytest.raises(SettingsError, match=said):
+        load({}, {}, file_of(tmp_path, f"socket_mode: {written}"))
+
+
+def test_a_mode_in_a_variable_is_refused_with_a_hint() -> None:
+    with pytest.raises(SettingsError, match=r"^REMORA_SOCKET_MODE: socket_mode must be .*; did you mean 0660[?]$"):
+        load({}, {"REMORA_SOCKET_MODE": "660"})
+
+
+def test_a_bound_that_is_set_is_not_told_as_fitted() -> None:
+    origins = load({"window_bytes": "8MiB"}, {}).origins
+
+    assert (origins["window_bytes"], origins["record_bytes"]) == ("--window-bytes", "fitted to memory_limit")

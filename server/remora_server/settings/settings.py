@@ -28,6 +28,8 @@ from remora_server.settings.tls import TlsSettings
 from remora_server.settings.yaml_text import NotYaml, read_yaml
 
 IN_MEMORY = ":memory:"
+FITTED = "fitted to memory_limit"
+"""Where the value of a bound comes from that is not set."""
 PREFIX = "REMORA_"
 CONFIG_VARIABLE = "REMORA_CONFIG"
 # What the commands that ask a server are told besides its address.
@@ -140,7 +142,7 @@ class Key(Struct, frozen=True):
 
 
 class Loaded(Struct, frozen=True):
-    """Settings and, for each, where its value stood: a flag, a variable, the file or `default`."""
+    """Settings and, for each, where its value stood: a flag, a variable, the file, `default` or FITTED."""
 
     settings: Settings
     origins: Mapping[str, str] = field(default_factory=dict)
@@ -235,7 +237,9 @@ def _positive_seconds(value: object) -> float:
 def _one_of(*words: str) -> Parse:
     def parse(value: object) -> str:
         if value not in words:
-            raise ValueError(f"must be one of {', '.join(words)}")
+            near = spelling.hint(str(value), words, 0.7)
+            quotes = "; put it in quotes, or YAML reads a number" if isinstance(value, int | float) else ""
+            raise ValueError(f"must be one of {', '.join(words)}, not {value!r}{quotes or near}")
         return str(value)
 
     return parse
@@ -449,7 +453,7 @@ KEYS: tuple[Key, ...] = (
         "memory_limit",
         "the memory that the process may take: the bounds below that are not set are fitted into it, with room for the "
         "process itself and the built-in model",
-        _size("128 MiB", LARGEST_MEMORY),
+        _size("0", LARGEST_MEMORY),  # `_fitted` knows the least
         placeholder=SIZE,
         default_in_words="the limit of the control group, or the machine's memory",
     ),
@@ -517,6 +521,7 @@ def load(flags: Mapping[str, object], environment: Mapping[str, str], config: st
     }
     values: dict[str, Any] = {name: _parsed(_BY_NAME[name], value, origin) for name, (value, origin) in given.items()}
     origins = {name: origin for name, (_, origin) in given.items()}
+    origins |= dict.fromkeys((name for name in BOUNDS if values[name] is None), FITTED)
     try:
         models, chat_model = _models(values, environment), chat.choose(values, environment)
         values |= _fitted(values, has_model=not models.names().isdisjoint((embedding.BUILTIN, embedding.AUTO)))
