@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import socket
 import subprocess
@@ -246,10 +247,15 @@ def test_the_charts_settings_are_settings() -> None:
 
 def rendered(settings: str, directory: Path) -> subprocess.CompletedProcess[str]:
     """The example's manifests, as helm makes them with these settings of the sidecar."""
+    return rendered_with(f"{{settings: {settings}}}", directory)
+
+
+def rendered_with(given: str, directory: Path) -> subprocess.CompletedProcess[str]:
+    """The example's manifests, as helm makes them with these values of the sidecar."""
     charts = directory / "charts"
     shutil.copytree(CHART.parent, charts, dirs_exist_ok=True)
     values = directory / "values.yaml"
-    values.write_text(f"remora: {{settings: {settings}}}", "utf-8")
+    values.write_text(f"remora: {given}", "utf-8")
     subprocess.run(
         ["helm", "dependency", "update", "--skip-refresh", str(charts / "agent")], check=True, capture_output=True
     )
@@ -286,6 +292,29 @@ def test_a_setting_of_another_type_is_refused_by_the_chart(tmp_path: Path, setti
 
     assert refused.returncode != 0
     assert settings.strip("{").split(":")[0] in refused.stderr
+
+
+@pytest.mark.skipif(shutil.which("helm") is None, reason="helm is not installed")
+def test_the_tenants_of_client_certificates_come_from_a_config_map(tmp_path: Path) -> None:
+    tls = "{secret: s, clientCertificates: true, clientTenants: agents}"
+    made = yaml.safe_load_all(rendered_with(f"{{tcp: {{enabled: true, tokenSecret: t, tls: {tls}}}}}", tmp_path).stdout)
+    [pod] = [each["spec"]["template"]["spec"] for each in made if each and each["kind"] == "Deployment"]
+
+    [volume] = [volume for volume in pod["volumes"] if volume["name"] == "remora-tenants"]
+    assert volume["configMap"] == {"name": "agents"}
+    assert str(served(pod)["tls_client_tenants"]) == f"{mounts(sidecar(pod))['remora-tenants']}/tenants"
+    assert load(served(pod), {}).settings.tls is not None
+
+
+@pytest.mark.skipif(shutil.which("helm") is None, reason="helm is not installed")
+@pytest.mark.parametrize(
+    "tls", ["{secret: s, clientTenants: agents}", "{clientCertificates: true}", "{secret: s, clientTenant: agents}"]
+)
+def test_values_of_tls_that_belong_together_are_required_by_the_chart(tmp_path: Path, tls: str) -> None:
+    refused = rendered_with(f"{{tcp: {{enabled: true, tokenSecret: t, tls: {tls}}}}}", tmp_path)
+
+    assert refused.returncode != 0
+    assert re.search("tcp[./]tls", refused.stderr)
 
 
 def test_charts_and_image_have_one_version() -> None:

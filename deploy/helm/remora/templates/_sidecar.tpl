@@ -17,6 +17,9 @@ args:
   {{- if $values.tcp.tls.clientCertificates }}
   - --tls-client-ca=/run/secrets/remora-tls/ca.crt
   {{- end }}
+  {{- if $values.tcp.tls.clientTenants }}
+  - --tls-client-tenants=/run/config/remora/tenants
+  {{- end }}
   {{- end }}
   {{- end }}
   - --health-listen=0.0.0.0:{{ $values.healthPort }}
@@ -63,6 +66,9 @@ volumeMounts:
   - {name: remora-tokens, mountPath: /run/secrets/remora, readOnly: true}
   {{- if $values.tcp.tls.secret }}
   - {name: remora-tls, mountPath: /run/secrets/remora-tls, readOnly: true}
+  {{- if $values.tcp.tls.clientTenants }}
+  - {name: remora-tenants, mountPath: /run/config/remora, readOnly: true}
+  {{- end }}
   {{- end }}
   {{- end }}
 {{- end -}}
@@ -90,7 +96,7 @@ volumeMounts:
 {{/* This chart's appVersion: a dependent chart has its own. */}}
 {{- define "remora.version" -}}0.1.0{{- end -}}
 
-{{/* The volumes of the socket, the data, the backups, the tokens and the certificates. */}}
+{{/* The volumes of the socket, the data, the backups, the tokens, the certificates and their tenants. */}}
 {{- define "remora.volumes" -}}
 {{- $values := .Values.remora -}}
 - name: remora-socket
@@ -111,6 +117,10 @@ volumeMounts:
 {{- if $values.tcp.tls.secret }}
 - name: remora-tls
   secret: {secretName: {{ $values.tcp.tls.secret }}, defaultMode: 0440}
+{{- if $values.tcp.tls.clientTenants }}
+- name: remora-tenants
+  configMap: {name: {{ $values.tcp.tls.clientTenants }}}
+{{- end }}
 {{- end }}
 {{- end }}
 {{- end -}}
