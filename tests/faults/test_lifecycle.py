@@ -41,8 +41,9 @@ class Kubelet:
         self.server.changes = ("counts_wait",)
 
     def start(self) -> None:
-        """Start, and ask the startup probe until it says yes."""
+        """Start, ask the startup probe until it says yes, and then the readiness probe: only now calls come."""
         self.server.launch()
+        eventually(lambda: self.server.page("/startupz")[0] == 200)
         eventually(lambda: self.server.page("/readyz")[0] == 200)
         assert self.server.page("/livez")[0] == 200
 
