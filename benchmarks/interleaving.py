@@ -74,8 +74,11 @@ def measure(bench: Bench, cells: list[Cell], title: str) -> list[Row]:
         task = progress.add_task(title, total=bench.rounds)
         while _least(slices) < bench.rounds and (len(slices[0]) < bench.rounds or time.monotonic() < deadline):
             for cell, own in zip(cells, slices, strict=True):
+                progress.update(task, description=f"{title}: {cell.engine}, {cell.load}")
                 own.append(bench.slice_of(lambda cell=cell: cell.operation(bench.seconds)))  # type: ignore[misc]
             progress.update(task, completed=_least(slices))
+            done = f"round {len(slices[0])}, {_least(slices)} of {bench.rounds} quiet slices"
+            progress.console.print(f"[dim]{title}: {done}[/dim]")
     return [Row(cell.engine, cell.load, own) for cell, own in zip(cells, slices, strict=True)]
 
 

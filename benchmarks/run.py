@@ -63,8 +63,8 @@ WORKLOADS: dict[str, Callable[[Bench], dict[str, Figure]]] = {
 BRIEF = ("append", "window")
 MESSAGES = 100_000
 SECONDS, ROUNDS, BUDGET = 1.5, 5, 180.0
-LENGTHS = {"pod": 300.0}
-"""Seconds of workloads that load a server for a while, in one slice."""
+LENGTHS = {"pod": 300.0, "voltagent": 1.0}
+"""Seconds of a slice where they are other ones: pod has one long slice, voltagent has many cells."""
 SHORT_SECONDS, SHORT_ROUNDS, SHORT_BUDGET = 0.3, 2, 20.0
 
 

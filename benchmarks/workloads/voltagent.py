@@ -59,7 +59,9 @@ def _fills(remora: Adapters, in_memory: Adapters, libsql: Adapters) -> list[tupl
 
 
 def _fill(bench: Bench, engine: Adapters, load: str) -> Row:
-    return Row(engine.name, load, [bench.slice_of(partial(engine.measure, load, FILL_SECONDS))])
+    filled = bench.slice_of(partial(engine.measure, load, FILL_SECONDS))
+    bench.console.print(f"[dim]voltagent: {engine.name}, {load}: {filled.measured.seconds:.0f} s[/dim]")
+    return Row(engine.name, load, [filled])
 
 
 def _loads() -> list[str]:
