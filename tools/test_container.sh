@@ -53,11 +53,14 @@ stand_in "$(base RUST)" "$work/rust"
 # What this machine trusts, the build trusts, too.
 export BUILD_OPTIONS="--isolation chroot --pull-never --volume /etc/ssl/certs:/etc/ssl/certs:ro"
 BUILDER=buildah tools/build_container.sh remora:test
-echo "The image has $(buildah images --format '{{.Size}}' remora:test)."
+rm -rf "$work/pushed"
+mkdir "$work/pushed"
+buildah push --quiet --format v2s2 remora:test "dir:$work/pushed/image"
+buildah push --quiet --format v2s2 "$(base PYTHON)" "dir:$work/pushed/base"
+.venv/bin/python tools/size_of_image.py "$work/pushed/image" "$work/pushed/base"
 
 container=$(buildah from --pull-never remora:test)
 root=$(buildah mount "$container")
-echo "The model's files have $(du -sm "$root/opt/model" | cut -f1) MB of it: the target without-model has none of them."
 trap 'buildah rm "$container" >/dev/null; rm -rf "${WRITABLE:-}"' EXIT
 field() { buildah inspect --type image --format "$1" remora:test; }
 field '{{range .OCIv1.Config.Env}}{{println .}}{{end}}' | sed '/^$/d' >"$work/environment"
