@@ -317,6 +317,24 @@ def test_values_of_tls_that_belong_together_are_required_by_the_chart(tmp_path: 
     assert re.search("tcp[./]tls", refused.stderr)
 
 
+@pytest.mark.skipif(shutil.which("helm") is None, reason="helm is not installed")
+@pytest.mark.parametrize(
+    ("given", "why"),
+    [
+        (
+            "{healthPort: 7, tcp: {enabled: true, port: 7, tokenSecret: t}}",
+            "remora.tcp.port and remora.healthPort are one",
+        ),
+        ("{tcp: {tls: {secret: s}}}", "remora.tcp.tls needs remora.tcp.enabled: true"),
+    ],
+)
+def test_values_that_no_server_could_have_are_refused_by_the_chart(tmp_path: Path, given: str, why: str) -> None:
+    refused = rendered_with(given, tmp_path)
+
+    assert refused.returncode != 0
+    assert why in refused.stderr
+
+
 def test_charts_and_image_have_one_version() -> None:
     cargo = tomllib.loads((ROOT / "Cargo.toml").read_text("utf-8"))
     version = cargo["workspace"]["package"]["version"]

@@ -1,6 +1,12 @@
 {{/* The sidecar: an init container that stays. */}}
 {{- define "remora.sidecar" -}}
 {{- $values := .Values.remora -}}
+{{- if and $values.tcp.enabled (eq (int $values.tcp.port) (int $values.healthPort)) -}}
+{{- fail "remora.tcp.port and remora.healthPort are one port" -}}
+{{- end -}}
+{{- if and $values.tcp.tls.secret (not $values.tcp.enabled) -}}
+{{- fail "remora.tcp.tls needs remora.tcp.enabled: true" -}}
+{{- end -}}
 name: remora
 image: {{ include "remora.image" . }}
 imagePullPolicy: {{ $values.image.pullPolicy }}
