@@ -373,3 +373,44 @@ def test_a_misspelt_key_of_an_index_is_refused() -> None:
 
     with pytest.raises(ValueError, match="did you mean 'dims'"):
         RemoraStore(index=misspelt)
+
+
+def test_a_ttl_that_is_misspelt_or_no_number_of_minutes_is_refused(store: RemoraStore) -> None:
+    misspelt: Any = {"defaultttl": 1}
+    with pytest.raises(ValueError, match="did you mean 'default_ttl'"):
+        RemoraStore(ttl=misspelt)
+    wrong: list[Any] = ["5", float("nan"), float("inf"), 1e300, True]
+    for minutes in wrong:
+        with pytest.raises(ValueError, match=r"default_ttl is .* number of minutes"):
+            RemoraStore(ttl={"default_ttl": minutes})
+        with pytest.raises(ValueError, match=r"ttl is .* number of minutes"):
+            store.put(NS, "a", {}, ttl=minutes)
+
+    assert store.get(NS, "a") is None
+
+
+def test_a_value_that_is_too_long_is_named(store: RemoraStore) -> None:
+    with pytest.raises(ValueError, match=r"value of 'a' in \('users', 'sarah'\) has 9,000,011 bytes"):
+        store.batch([PutOp(NS, "b", {}), PutOp(NS, "a", {"text": "x" * 9_000_000})])
+
+    assert store.get(NS, "b") is None
+
+
+def test_what_no_item_can_be_is_not_found_and_deleted_without_an_error(store: RemoraStore) -> None:
+    store.put(NS, "a", {})
+
+    store.delete((), "a")
+    store.delete(NS, "")
+
+    assert store.get((), "a") is None
+    assert store.get(NS, "") is None
+    assert keys(store.batch([GetOp((), "a"), SearchOp(()), PutOp((), "a", None)])[1]) == ["a"]
+
+
+async def test_what_no_item_can_be_is_not_found_in_asyncio_either(server: Server, tenant: str) -> None:
+    async with AsyncRemoraStore.from_conn_string(server.endpoint, tenant=tenant) as store:
+        await store.aput(NS, "a", {})
+
+        found = await asyncio.gather(store.aget((), "a"), store.aget(NS, "a"), store.adelete((), "a"))
+
+    assert [each is not None for each in found] == [False, True, False]

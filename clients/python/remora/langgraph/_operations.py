@@ -1,8 +1,9 @@
 """LangGraph's operations on items as requests, and the results of these as LangGraph's. Makes no calls."""
 
 import json
+import math
 import struct
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC
 from difflib import get_close_matches
@@ -18,6 +19,7 @@ from langgraph.store.base import (
     Result,
     SearchItem,
     SearchOp,
+    TTLConfig,
     get_text_at_path,
     tokenize_path,
     validate_op_namespace,
@@ -35,7 +37,11 @@ OWN_MODEL = "remora"
 """`embed` of an index whose texts the server's model embeds."""
 
 _INDEX_KEYS = frozenset({"dims", "embed", "fields", "text_fields", "distance_type", "ann_index_config"})
+_TTL_KEYS = frozenset({"refresh_on_read", "omit_expired", "default_ttl", "sweep_interval_minutes"})
 _LEAST_TTL = 1_000
+_MOST_MINUTES = 5_256_000
+"""Ten years, which the contract allows."""
+_VALUE_BYTES = 2 << 20
 _SIMILARITIES = {
     "cosine": wire.SIMILARITY_COSINE,
     "inner_product": wire.SIMILARITY_INNER_PRODUCT,
@@ -51,7 +57,7 @@ class Index:
 
     def __init__(self, config: IndexConfig) -> None:
         given = cast("dict[str, Any]", config)
-        _refuse_misspelt(given)
+        _refuse_misspelt(given, _INDEX_KEYS, "an index")
         distance = given.get("distance_type") or "cosine"
         if distance not in _SIMILARITIES:
             raise ValueError(f"distance_type is one of {', '.join(_SIMILARITIES)}, not {distance!r}")
@@ -75,11 +81,29 @@ class Index:
         return struct.pack(f"<{len(vector)}f", *vector)
 
 
-def _refuse_misspelt(given: dict[str, Any]) -> None:
-    """Raises ValueError for a key that is nearly one of an index; others are another store's, and passed over."""
-    for key in given.keys() - _INDEX_KEYS:
-        for meant in get_close_matches(key, _INDEX_KEYS, n=1, cutoff=0.75):
-            raise ValueError(f"an index has no key {key!r}; did you mean {meant!r}?")
+def check_ttl(config: TTLConfig | None) -> None:
+    """Raises ValueError for a key that is nearly one of a ttl's, and for a lifetime that is no number of minutes."""
+    given = cast("dict[str, Any]", config or {})
+    _refuse_misspelt(given, _TTL_KEYS, "a ttl")
+    if given.get("default_ttl") is not None:
+        _microseconds(given["default_ttl"], "default_ttl")
+
+
+def _refuse_misspelt(given: dict[str, Any], known: Collection[str], what: str) -> None:
+    """Raises ValueError for a key that is nearly a known one; others are another store's, and passed over."""
+    for key in given.keys() - known:
+        for meant in get_close_matches(key, known, n=1, cutoff=0.75):
+            raise ValueError(f"{what} has no key {key!r}; did you mean {meant!r}?")
+
+
+def _microseconds(minutes: object, name: str) -> int:
+    """How long an item lives. Raises ValueError for what is no number of minutes, or more than ten years."""
+    match minutes:
+        case bool():
+            pass
+        case int() | float() if -math.inf < minutes <= _MOST_MINUTES:
+            return max(_LEAST_TTL, round(minutes * 60_000_000))
+    raise ValueError(f"{name} is {minutes!r}; it must be a number of minutes, at most {_MOST_MINUTES:,} (ten years)")
 
 
 def _tokens(path: str) -> list[str] | str:
@@ -116,6 +140,7 @@ class Batch:
     queries: list[str] = field(default_factory=list)
     _texts: dict[int, list[tuple[str, str]]] = field(default_factory=dict)
     _values: dict[int, bytes] = field(default_factory=dict)
+    _lifetimes: dict[int, int | None] = field(default_factory=dict)
 
     @classmethod
     def of(
@@ -128,6 +153,9 @@ class Batch:
         batch = cls(ops, index, user_label, sees_expired)
         for at, op in batch._puts():
             batch._values[at] = _json(op.value)
+            if len(batch._values[at]) > _VALUE_BYTES:
+                raise ValueError(_too_long(op, len(batch._values[at])))
+            batch._lifetimes[at] = None if op.ttl is None else _microseconds(op.ttl, "ttl")
             batch._texts[at] = index.texts(op) if index else []
         if index is not None and not index.is_server_side:
             texts = (text for found in batch._texts.values() for _, text in found)
@@ -144,8 +172,9 @@ class Batch:
 
     def requests(self, vectors: Vectors, queries: Vectors) -> Iterable[tuple[list[int], wire.ExecuteOperationsRequest]]:
         """The requests, mostly one, and which operations are in each: the reads come first."""
-        reads = [at for at, op in enumerate(self.ops) if not isinstance(op, PutOp)]
-        writes = [at for at, op in enumerate(self.ops) if isinstance(op, PutOp)]
+        asked = [at for at in range(len(self.ops)) if not self._reaches_nothing(at)]
+        reads = [at for at in asked if not isinstance(self.ops[at], PutOp)]
+        writes = [at for at in asked if isinstance(self.ops[at], PutOp)]
         request, held, size = wire.ExecuteOperationsRequest(), list[int](), 0
         for at in (*reads, *writes):
             operation = self._operation(at, vectors, queries)
@@ -158,6 +187,11 @@ class Batch:
             size += taken
         if held:
             yield held, request
+
+    def _reaches_nothing(self, at: int) -> bool:
+        """Whether an operation gets or deletes what no item can be: LangGraph allows that, and finds nothing."""
+        op = self.ops[at]
+        return isinstance(op, GetOp | PutOp) and at not in self._values and not (op.namespace and op.key)
 
     def _operation(self, at: int, vectors: Vectors, queries: Vectors) -> wire.Operation:
         match self.ops[at]:
@@ -198,8 +232,9 @@ class Batch:
         item = StoreItem(namespace=op.namespace, key=op.key, value=self._values[at])
         if self.user_label is not None and -len(op.namespace) <= self.user_label < len(op.namespace):
             item.user_id = op.namespace[self.user_label]
-        if op.ttl is not None:
-            item.ttl.FromMicroseconds(max(_LEAST_TTL, round(op.ttl * 60_000_000)))
+        lifetime = self._lifetimes[at]
+        if lifetime is not None:
+            item.ttl.FromMicroseconds(lifetime)
         for path, text in self._texts[at]:
             if self.index is not None and self.index.is_server_side:
                 item.vectors.append(ItemVector(path=path, text=text))
@@ -271,6 +306,10 @@ def _namespace_query(op: ListNamespacesOp) -> wire.NamespaceQuery:
 def _json(value: object) -> bytes:
     """A value as JSON. Raises TypeError and ValueError for what JSON does not have."""
     return json.dumps(dict(cast("Any", value)), ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
+
+
+def _too_long(op: PutOp, size: int) -> str:
+    return f"the value of {op.key!r} in {op.namespace} has {size:,} bytes as JSON; at most {_VALUE_BYTES:,} are allowed"
 
 
 def _item_of(item: StoreItem) -> Item:

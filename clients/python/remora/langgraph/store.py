@@ -17,7 +17,7 @@ from langgraph.store.base.batch import AsyncBatchedBaseStore
 from remora import AsyncRemora, Remora
 from remora.errors import RemoraError
 from remora.langgraph._embedding import Embedder
-from remora.langgraph._operations import Batch, Index, joined
+from remora.langgraph._operations import Batch, Index, check_ttl, joined
 from remora.v1 import store_service_pb2 as wire
 
 SWEEP_MINUTES = 5.0
@@ -42,6 +42,7 @@ class _Memory:
         tenant: str | None,
         timeout: float,
     ) -> None:
+        check_ttl(ttl)
         self.index_config = index
         self.ttl_config = ttl
         self.embeddings: Embeddings | None = None
@@ -179,7 +180,7 @@ class RemoraStore(_Memory, BaseStore):
             found.update(batch.results(held, response))
             for rest in batch.rests(held, response):
                 found[rest.index] = joined(found[rest.index], self.batch([rest.op])[0])
-        return [found[at] for at in range(len(batch.ops))]
+        return [found.get(at) for at in range(len(batch.ops))]
 
     async def abatch(self, ops: Iterable[Op]) -> list[Result]:
         """The same, in one round trip with what else is asked for in this turn of the event loop."""
@@ -390,7 +391,7 @@ async def _run(client: AsyncRemora, store: _Memory, ops: Iterable[Op]) -> list[R
         found.update(batch.results(held, response))
         for rest in batch.rests(held, response):
             found[rest.index] = joined(found[rest.index], (await _run(client, store, [rest.op]))[0])
-    return [found[at] for at in range(len(batch.ops))]
+    return [found.get(at) for at in range(len(batch.ops))]
 
 
 async def _delete_namespace(client: AsyncRemora, namespace_prefix: tuple[str, ...]) -> None:
