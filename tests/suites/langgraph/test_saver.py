@@ -291,7 +291,7 @@ def test_what_is_thinned_keeps_the_history_of_delta_channels(
 
 
 def test_prune_refuses_what_is_no_list_or_no_strategy(saver: RemoraSaver) -> None:
-    with pytest.raises(TypeError, match="list of ids"):
+    with pytest.raises(TypeError, match="list of ids, not a str"):
         saver.prune("t")
     with pytest.raises(ValueError, match="no strategy"):
         saver.prune(["t"], strategy="newest")
@@ -300,6 +300,19 @@ def test_prune_refuses_what_is_no_list_or_no_strategy(saver: RemoraSaver) -> Non
 def test_a_config_without_a_thread_is_refused_in_plain_words(saver: RemoraSaver) -> None:
     with pytest.raises(ValueError, match="thread_id"):
         saver.get_tuple({"configurable": {}})
+
+
+async def test_a_list_of_a_config_without_a_thread_shows_no_other_threads(server: Server, tenant: str) -> None:
+    async with RemoraSaver(server.endpoint, tenant=tenant) as saver:
+        put(saver, config("t"), checkpoint("1"))
+
+        wrong: list[RunnableConfig] = [{"configurable": {"user_id": "u"}}, {"configurable": {}}, {"tags": ["a"]}]
+        for each in wrong:
+            with pytest.raises(ValueError, match="thread_id"):
+                list(saver.list(each))
+            with pytest.raises(ValueError, match="thread_id"):
+                [found async for found in saver.alist(each)]
+        assert len(list(saver.list(None))) == 1
 
 
 def test_metadata_that_is_no_json_is_named(saver: RemoraSaver) -> None:

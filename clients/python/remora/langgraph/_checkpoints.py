@@ -26,13 +26,14 @@ _OWN_FIELDS = frozenset({"id", "channel_values", "channel_versions"})
 
 Names: TypeAlias = tuple[str, str, str]
 """A thread, a namespace and a checkpoint."""
+NO_THREAD = 'a checkpoint is kept under a thread: the config needs {"configurable": {"thread_id": …}}'
 
 
 def names(config: RunnableConfig) -> Names:
     """Which checkpoint a config names. Raises ValueError if it names no thread."""
     configurable = config.get("configurable") or {}
     if configurable.get("thread_id") is None:
-        raise ValueError('a checkpoint is kept under a thread: the config needs {"configurable": {"thread_id": …}}')
+        raise ValueError(NO_THREAD)
     thread_id, checkpoint_ns = str(configurable["thread_id"]), str(configurable.get("checkpoint_ns") or "")
     return thread_id, checkpoint_ns, str(get_checkpoint_id(config) or "")
 
@@ -150,11 +151,11 @@ def list_request(
     before: RunnableConfig | None,
     limit: int | None,
 ) -> wire.ListCheckpointsRequest:
-    """The request for the first page of a list."""
+    """The request for the first page of a list. Raises ValueError for a config that names no thread."""
     request = wire.ListCheckpointsRequest(metadata=to_json(filter_, "a filter") if filter_ else b"")
     configurable = (config or {}).get("configurable") or {}
-    if configurable.get("thread_id") is not None:
-        request.thread_id = str(configurable["thread_id"])
+    if config:
+        request.thread_id = names(config)[0]
     if configurable.get("checkpoint_ns") is not None:
         request.checkpoint_ns = str(configurable["checkpoint_ns"])
     if config is not None:

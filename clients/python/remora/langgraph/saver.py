@@ -154,7 +154,8 @@ class RemoraSaver(BaseCheckpointSaver[str]):
     ) -> Iterator[CheckpointTuple]:
         """Checkpoints, the newest first: those of a thread, or (without a config) of all threads.
 
-        A `filter` has members that the metadata must have with equal values.
+        A config that names no thread is refused: it would show those of others. A `filter` has members that the
+        metadata must have with equal values.
         """
         if limit is not None and limit <= 0:
             return
@@ -318,7 +319,7 @@ def _saved_config(config: RunnableConfig, checkpoint: Checkpoint) -> RunnableCon
 def _in_thousands(ids: Sequence[str], what: str) -> Iterator[Sequence[str]]:
     """Ids, as many at a time as one request takes. Raises TypeError for a single text."""
     if isinstance(ids, str):
-        raise TypeError(f"{what} is a list of ids, not one of them: [{ids!r}]")
+        raise TypeError(f"{what} is a list of ids, not a str: [{ids!r}]")
     texts = [str(each) for each in ids]
     return (texts[begin : begin + 1_000] for begin in range(0, len(texts), 1_000))
 
