@@ -407,6 +407,12 @@ def test_a_mode_in_a_variable_is_refused_with_a_hint() -> None:
         load({}, {"REMORA_SOCKET_MODE": "660"})
 
 
+@pytest.mark.parametrize("given", ["9090", "unix:/s", "localhost", ":9090", ""])
+def test_probes_are_served_at_a_host_and_a_port(given: str) -> None:
+    with pytest.raises(SettingsError, match=f"^--health-listen: health_listen must be host:port, .* not '{given}'$"):
+        load({"health_listen": given}, {})
+
+
 def test_a_bound_that_is_set_is_not_told_as_fitted() -> None:
     origins = load({"window_bytes": "8MiB"}, {}).origins
 
