@@ -176,6 +176,13 @@ def _endpoints(value: object) -> tuple[str, ...]:
     return endpoints
 
 
+def _host_and_port(value: object) -> str:
+    text = str(value)
+    if text.startswith("unix:") or _ENDPOINT.fullmatch(text) is None:
+        raise ValueError(f"must be host:port, such as 127.0.0.1:9090, not {text!r}")
+    return text
+
+
 def _flag(value: object) -> bool:
     words = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}
     found = words.get(str(value).lower())
@@ -284,7 +291,7 @@ KEYS: tuple[Key, ...] = (
         "health_listen",
         "the host:port for probes and metrics: gRPC health, and /livez, /startupz, /readyz and /metrics over HTTP; no "
         "data and no token",
-        _text,
+        _host_and_port,
         placeholder="ADDRESS",
         default_in_words="none",
     ),
