@@ -113,6 +113,6 @@ def test_the_port_is_free_when_the_server_has_ended(watched: Watched) -> None:
 def test_probes_are_answered_over_tcp_alone(endpoint: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     arguments = ["serve", "--data", str(tmp_path / "data"), "--listen", f"unix:{tmp_path / 's'}"]
 
-    assert main([*arguments, "--health-listen", endpoint]) == 1
+    assert main([*arguments, "--health-listen", endpoint]) == 2
     assert endpoint in capsys.readouterr().err
     assert not (tmp_path / "data").exists()
