@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
 import subprocess
 import sys
@@ -18,8 +17,6 @@ from tests.suites.conftest import Server
 from remora import AsyncRemora, Condition, PathCondition
 from remora.errors import DeadlineExceededError, RemoraError
 from remora.nat import MissingUserError, RemoraEditor, RemoraMemoryItem
-
-HEADER = "Memories as a JSON: \n"
 
 
 def identify(user: str) -> None:
@@ -141,15 +138,20 @@ async def test_the_user_of_a_call_counts_before_those_of_its_items(editor: Remor
         await editor.add_items("tom")
 
 
-async def test_a_text_for_the_model_is_that_of_the_toolkits_tool(editor: RemoraEditor) -> None:
-    await editor.add_items([remembered("likes tea", tags=["drink"])])
+async def test_a_text_for_the_model_is_that_of_the_toolkits_providers(editor: RemoraEditor) -> None:
+    await editor.add_items([remembered("likes tea", tags=["drink", "hot"]), remembered("has a red bicycle")])
+    [best, other] = await editor.search("what does she drink? tea", user_id="sarah")
 
-    text = await editor.retrieve_memory("drinks", "sarah")
+    text = await editor.retrieve_memory("what does she drink? tea", "sarah")
 
-    assert text.startswith(HEADER)
-    [item] = json.loads(text.removeprefix(HEADER))
-    assert (item["memory"], item["user_id"], item["tags"]) == ("likes tea", "sarah", ["drink"])
-    assert await editor.retrieve_memory("drinks", "nobody") == f"{HEADER}[]"
+    assert text == (
+        "Relevant memories (sorted by relevance):\n"
+        f"\n1. likes tea\n   (Tags: drink, hot)\n   (Similarity: {best.similarity_score:.3f})\n"
+        f"\n2. has a red bicycle\n   (Similarity: {other.similarity_score:.3f})"
+    )
+    alone = await editor.retrieve_memory("what does she drink? tea", "sarah", top_k=1, include_scores=False)
+    assert alone == "Relevant memories (sorted by relevance):\n\n1. likes tea\n   (Tags: drink, hot)"
+    assert await editor.retrieve_memory("drinks", "nobody") == ""
 
 
 async def test_both_orders_of_a_query_and_its_user_are_understood(editor: RemoraEditor) -> None:
@@ -338,7 +340,7 @@ async def test_an_editor_that_fails_open_goes_on_without_memory(
     editor = await unreachable(own_server, fail_open=True)
 
     assert await editor.search("tea", user_id="sarah") == []
-    assert await editor.retrieve_memory("tea", "sarah") == f"{HEADER}[]"
+    assert await editor.retrieve_memory("tea", "sarah") == ""
     await editor.add_items([remembered("a secret")])
     assert caplog.text.count("the memory fails") == 3
     assert "secret" not in caplog.text

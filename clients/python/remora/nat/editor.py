@@ -158,16 +158,17 @@ class RemoraEditor(MemoryEditor):
         *arguments: str,
         query: str | None = None,
         user_id: str | None = None,
+        include_scores: bool = True,
         **options: Any,  # noqa: ANN401 - see search
     ) -> str:
-        """What `search` finds, as a text for a model: `Memories as a JSON: \\n[...]`.
+        """What `search` finds, as a text for a model: numbered memories with their tags and scores, or "".
 
         Its order is `retrieve_memory(query, user_id)`. `retrieve_memory(user_id, query)` is understood, too, where the
         first argument is the user whom the toolkit has identified and the second is not. Of one argument beside
         `query=`, it is the user; beside `user_id=`, or alone, it is the query. `options` are those of `search`.
         """
         text, user = _query_and_user(arguments, query, user_id)
-        return as_text(await self.search(text, user_id=user, **options))
+        return as_text(await self.search(text, user_id=user, **options), include_scores=include_scores)
 
     async def remove_items(
         self,

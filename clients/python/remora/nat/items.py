@@ -50,6 +50,15 @@ def from_remora(hit: remora.MemoryItemHit) -> RemoraMemoryItem:
     )
 
 
-def as_text(items: Sequence[MemoryItem]) -> str:
-    """Items for a model, as the toolkit's own tool gives them."""
-    return f"Memories as a JSON: \n{json.dumps([item.model_dump(mode='json') for item in items])}"
+def as_text(items: Sequence[MemoryItem], *, include_scores: bool) -> str:
+    """Items for a model, as the toolkit's own providers give them: numbered, the best first; "" if there are none."""
+    if not items:
+        return ""
+    lines = ["Relevant memories (sorted by relevance):"]
+    for number, item in enumerate(items, 1):
+        lines.append(f"\n{number}. {item.memory}")
+        if item.tags:
+            lines.append(f"   (Tags: {', '.join(item.tags)})")
+        if include_scores and item.similarity_score is not None:
+            lines.append(f"   (Similarity: {item.similarity_score:.3f})")
+    return "\n".join(lines)
