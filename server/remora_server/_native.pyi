@@ -223,7 +223,7 @@ class JournalBehind(JournalError):
     """Nothing was written: the database is too far behind the journal, and stayed so for two seconds or the timeout."""
 
 class RecordTooLarge(JournalError):
-    """The record is larger than the journal takes: 16 MiB, or what fits a segment. Nothing was written."""
+    """The record is larger than the journal takes: 40 MiB, or what fits a segment. Nothing was written."""
 
 class InvalidRecord(JournalError):
     """The record cannot be read, or one of its changes cannot be applied. Nothing was written."""
@@ -1420,8 +1420,12 @@ class Transport:
         connected: Callable[[int, int, int], object] | None = None,
         pages: Callable[[str], tuple[int, str, bytes] | None] | None = None,
         tls: Tls | None = None,
+        larger: Mapping[str, tuple[int, tuple[int, str, bytes]]] | None = None,
     ) -> None:
         """Prepare to serve.
+
+        `larger` has the paths of methods whose messages may be longer than `receive_limit_bytes`: how long, and the
+        failure that answers a longer one. Decompressed messages have that limit all the same.
 
         `methods` are paths with how calls are answered and by what: quick (in the thread of `run` with no time to
         wait, else in one of `work`), pool (in one of `work`), each (every message of a stream by one message, in

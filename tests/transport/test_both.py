@@ -31,7 +31,9 @@ OK = 0
 
 @pytest.fixture(params=TRANSPORTS)
 def options(request: pytest.FixtureRequest) -> ServerOptions:
-    return ServerOptions(transport=request.param, threads=1, waiting=1, receive_limit_bytes=LIMIT)
+    return ServerOptions(
+        transport=request.param, threads=1, waiting=1, receive_limit_bytes=LIMIT, batch_bytes=2 * LIMIT
+    )
 
 
 @pytest.fixture
@@ -147,6 +149,16 @@ def test_a_request_beyond_the_limit_is_refused(server: RunningServer) -> None:
         server.call("GetConversation", bytes(LIMIT + 1), metadata=ALPHA)
 
     assert raised.value.code() == grpc.StatusCode.RESOURCE_EXHAUSTED
+
+
+def test_a_batch_may_be_longer_than_other_requests(server: RunningServer) -> None:
+    def failure(length: int) -> grpc.RpcError:
+        with pytest.raises(grpc.RpcError) as raised:
+            server.raw("/remora.v1.VectorService/UpsertVectors", bytes(length), metadata=ALPHA)
+        return raised.value
+
+    assert failure(2 * LIMIT).code() == grpc.StatusCode.INVALID_ARGUMENT  # received: zeros are no request
+    assert failure(2 * LIMIT + 1).code() == grpc.StatusCode.RESOURCE_EXHAUSTED
 
 
 def test_a_call_beyond_the_room_is_told_to_come_back(server: RunningServer, store: FakeStore) -> None:

@@ -1,5 +1,6 @@
 //! The transport for Python: it is bound, started with callables that answer, run by one thread, worked for by others.
 
+use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -14,8 +15,8 @@ use pyo3::types::{PyBytes, PyCFunction, PyDict, PyTuple};
 use remora_core::Core;
 use remora_transport::{
     Answer, Answering, BOUNDS, Calls, Certificates, Code, Credentials, Flow, Handler, Health,
-    Listener, Method, Next, Options, Page, Pages, Publication, Question, Refusals, Source, Status,
-    Subscription, Tls, Transport, Unusable, expiry,
+    Larger, Listener, Method, Next, Options, Page, Pages, Publication, Question, Refusals, Source,
+    Status, Subscription, Tls, Transport, Unusable, expiry,
 };
 
 use super::core::PyCore;
@@ -104,7 +105,9 @@ impl PyTransport {
         self.health.set(service, serving);
     }
 
-    #[pyo3(signature = (*, methods, identify, report, refusals, publication, connected=None, pages=None, tls=None))]
+    #[pyo3(signature = (
+        *, methods, identify, report, refusals, publication, connected=None, pages=None, tls=None, larger=None
+    ))]
     #[expect(clippy::too_many_arguments, reason = "they are keywords in Python")]
     fn start(
         &self,
@@ -116,6 +119,7 @@ impl PyTransport {
         connected: Option<Py<PyAny>>,
         pages: Option<Py<PyAny>>,
         tls: Option<PyRef<'_, PyTls>>,
+        larger: Option<HashMap<String, (usize, Failure)>>,
     ) -> PyResult<()> {
         let mut callables = Vec::with_capacity(methods.len());
         let mut named = Vec::with_capacity(methods.len());
@@ -144,6 +148,11 @@ impl PyTransport {
             return Err(PyRuntimeError::new_err(refusal));
         }
         let transport = Transport::new(options, handler, named, refusals, publication, health);
+        let larger = larger.unwrap_or_default().into_iter();
+        let transport = transport.with_larger(larger.map(|(path, (bytes, refusal))| {
+            let refusal = refusal.into();
+            (path, Larger { bytes, refusal })
+        }));
         let transport = match pages {
             Some(pages) => transport.with_pages(Arc::new(CalledPages(pages))),
             None => transport,

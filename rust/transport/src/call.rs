@@ -19,10 +19,10 @@ use super::backlog::{Backlog, Outgoing};
 use super::budget::{Full, Share};
 use super::connections::Connected;
 use super::credentials::{Credentials, text};
-use super::handler::{Answering, Handler};
+use super::handler::{Answering, Handler, Larger};
 use super::head;
 use super::line::Line;
-use super::message::{Encoding, Interrupted, Message, Messages};
+use super::message::{Encoding, Interrupted, Message, Messages, Unreadable};
 use super::meter::Wait;
 use super::options::QUICK_REQUEST_BYTES;
 use super::peer::Peer;
@@ -179,7 +179,11 @@ impl<H: Handler> Call<H> {
 
     async fn serve(self, body: RecvStream, reply: Reply, backlog: &Arc<Backlog>, place: Places) {
         let share = Share::of(&self.peer.requests);
-        let messages = Messages::new(body, share, self.shared.options.receive_limit_bytes);
+        let limit = match self.larger() {
+            Some(larger) => larger.bytes,
+            None => self.shared.options.receive_limit_bytes,
+        };
+        let messages = Messages::new(body, share, limit);
         match self.answering {
             Answering::Each => {
                 drop(place);
@@ -423,9 +427,20 @@ impl<H: Handler> Call<H> {
         }
     }
 
+    fn larger(&self) -> Option<&Larger> {
+        self.shared.larger.get(&self.method)
+    }
+
+    fn unreadable(&self, why: Unreadable) -> Status {
+        match (why, self.larger()) {
+            (Unreadable::TooLarge, Some(larger)) => larger.refusal.clone(),
+            _ => self.shared.refusals.unreadable(why),
+        }
+    }
+
     fn end(&self, why: Interrupted) -> End {
         match why {
-            Interrupted::Unreadable(why) => End::Failed(self.shared.refusals.unreadable(why)),
+            Interrupted::Unreadable(why) => End::Failed(self.unreadable(why)),
             Interrupted::NoRoom(full) => self.full(full),
             Interrupted::Gone => End::Gone,
         }

@@ -31,6 +31,15 @@ pub struct Method {
     pub answering: Answering,
 }
 
+/// What a method receives whose messages may be longer than others'.
+#[derive(Clone, Debug)]
+pub struct Larger {
+    /// The longest message. One that is compressed has no more room than others once it is decompressed.
+    pub bytes: usize,
+    /// The answer to a longer one.
+    pub refusal: Status,
+}
+
 /// A request to be answered.
 pub struct Question<'a, Caller> {
     /// The place of its method in the list of methods.

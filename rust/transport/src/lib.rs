@@ -46,7 +46,7 @@ mod tls;
 
 pub use credentials::Credentials;
 pub use flow::{Flow, Next, Source};
-pub use handler::{Answer, Answering, Handler, Method, Publication, Question, Refusals};
+pub use handler::{Answer, Answering, Handler, Larger, Method, Publication, Question, Refusals};
 pub use health::Health;
 pub use listener::Listener;
 pub use meter::{BOUNDS, Calls};

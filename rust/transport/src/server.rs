@@ -1,5 +1,6 @@
 //! The transport as a whole: how it runs and how it stops.
 
+use std::collections::HashMap;
 use std::io;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -12,7 +13,7 @@ use tokio::time::{interval, sleep};
 
 use super::admission::Admission;
 use super::connections::Connections;
-use super::handler::{Handler, Method, Publication, Refusals};
+use super::handler::{Handler, Larger, Method, Publication, Refusals};
 use super::health::Health;
 use super::held::Held;
 use super::identities::Identities;
@@ -57,6 +58,7 @@ impl<H: Handler> Transport<H> {
         let budgets = Arc::new(Budgets::new(&options));
         let shared = Shared {
             methods: methods.collect(),
+            larger: HashMap::new(),
             handler,
             refusals,
             meters,
@@ -76,6 +78,18 @@ impl<H: Handler> Transport<H> {
         Self {
             shared: Arc::new(shared),
         }
+    }
+
+    /// The same, receiving longer messages for the methods of some paths. To be called before anything else is.
+    pub fn with_larger(mut self, larger: impl IntoIterator<Item = (String, Larger)>) -> Self {
+        if let Some(shared) = Arc::get_mut(&mut self.shared) {
+            let numbered = larger.into_iter().filter_map(|(path, larger)| {
+                let (number, _) = shared.methods.get(&path)?;
+                Some((*number, larger))
+            });
+            shared.larger = numbered.collect();
+        }
+        self
     }
 
     /// The same, serving pages over HTTP/1.1 on its TCP ports as well. To be called before anything else is.

@@ -8,7 +8,7 @@ use tokio::sync::watch;
 
 use super::admission::Admission;
 use super::connections::Connections;
-use super::handler::{Answering, Handler, Refusals};
+use super::handler::{Answering, Handler, Larger, Refusals};
 use super::health::Health;
 use super::held::Held;
 use super::identities::Identities;
@@ -29,6 +29,8 @@ pub(super) struct Shared<H: Handler> {
     pub(super) options: Options,
     pub(super) handler: H,
     pub(super) methods: HashMap<String, (usize, Answering)>,
+    /// The methods that receive more than others.
+    pub(super) larger: HashMap<usize, Larger>,
     pub(super) refusals: Refusals,
     pub(super) meters: Arc<Meters>,
     /// What TCP ports serve beside calls.

@@ -42,6 +42,12 @@ def quick(handler: F) -> F:
     return handler
 
 
+def batched(handler: F) -> F:
+    """Marks a handler of requests that are written all or none, and that may be longer than others for that."""
+    handler.takes_batches = True  # type: ignore[attr-defined]
+    return handler
+
+
 def for_operators(handler: F) -> F:
     """Marks a handler of calls that only the operator may make. Others are refused before the request is decoded."""
     handler.is_for_operators = True  # type: ignore[attr-defined]
@@ -67,6 +73,11 @@ class Method(Struct, frozen=True):
     def is_quick(self) -> bool:
         """Whether the handler is marked `quick`."""
         return getattr(self.handler, "is_quick", False)
+
+    @property
+    def takes_batches(self) -> bool:
+        """Whether the handler is marked `batched`."""
+        return getattr(self.handler, "takes_batches", False)
 
     def answer(self, call: Call, encoded: bytes) -> tuple[bytes, int]:
         """The reply, and the revision that must be published before it is sent, or 0."""

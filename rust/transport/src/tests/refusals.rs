@@ -98,6 +98,32 @@ fn what_cannot_be_answered_has_its_code() {
     }
 }
 
+#[test]
+fn a_method_receives_longer_messages_than_others_if_it_is_told_so() {
+    const LONGER: Code = Code(11);
+    let options = Options {
+        receive_limit_bytes: 1000,
+        ..Options::default()
+    };
+    let larger = Larger {
+        bytes: 5000,
+        refusal: status(LONGER),
+    };
+    let running = Running::with(options, |transport| {
+        transport.with_larger([(POOLED.to_owned(), larger)])
+    });
+    let (runtime, client) = running.client();
+    let code = |request, body| runtime.block_on(client.send(request, body)).code;
+
+    assert_eq!(code(post(POOLED), framed(&[7; 5000])), Some(0));
+    assert_eq!(code(post(POOLED), framed(&[7; 5001])), Some(LONGER.0));
+    let exhausted = Some(Code::RESOURCE_EXHAUSTED.0);
+    assert_eq!(code(post(ECHO), framed(&[7; 1001])), exhausted);
+    let compressed = with(POOLED, &[("grpc-encoding", "gzip")]);
+    assert_eq!(code(compressed, gzipped(&[7; 1001])), exhausted);
+    assert_eq!(running.answered(), 1);
+}
+
 /// A call that sends no message and does not end.
 fn refused_open(request: Request<()>) -> (Ended, usize) {
     let running = Running::new(Options::default());

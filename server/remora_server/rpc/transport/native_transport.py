@@ -9,7 +9,7 @@ import math
 import os
 import socket
 import time
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from functools import partial
 from itertools import accumulate
 from pathlib import Path
@@ -73,7 +73,7 @@ class NativeTransport:
         self._identity = identity
         self._threads_named = threads_named
         self._threads = options.threads
-        self._receive_limit_bytes = options.receive_limit_bytes
+        self._options = options
         self._sockets: list[_SocketFile] = []
         self._serving: LongLived | None = None
         self._workers: list[LongLived] = []
@@ -128,6 +128,7 @@ class NativeTransport:
             connected=_log_peer if logger.isEnabledFor(logging.DEBUG) else None,
             pages=pages,
             tls=self._tls,
+            larger=dict(self._larger(methods)),
         )
         named = self._threads_named
         self._serving = LongLived(f"{named}transport", self._serve)
@@ -146,10 +147,17 @@ class NativeTransport:
             "stopping": ServerStopping(),
             "slow_reader": SlowReader(),
             "malformed": CallMalformed(),
-            "too_large": MessageTooLarge(self._receive_limit_bytes),
+            "too_large": MessageTooLarge(self._options.receive_limit_bytes),
             "unknown_compression": CompressionUnknown(),
             "unknown_method": MethodUnknown(),
         }
+
+    def _larger(self, methods: Iterable[Method]) -> Iterator[tuple[str, tuple[int, Failure]]]:
+        """The methods that receive more than others: their paths, how much, and the answer to what is longer."""
+        for method in methods:
+            longest = self._options.longest(method)
+            if longest > self._options.receive_limit_bytes:
+                yield method.path, (longest, _failure(to_status(MessageTooLarge(longest))))
 
     def _listed(self, method: Method, *, waits_for_disk: bool) -> tuple[str, str, Answers]:
         """A method's path, how its calls are answered, and by what."""

@@ -15,8 +15,8 @@ from remora_server.rpc.transport.listeners import Binder
 
 class ServerOptions(Struct, frozen=True):
     """The bounds of the server: threads that answer, calls that may wait for a thread, connections (of all callers, and
-    of one peer: an address, or a process over a Unix socket), bytes of a request; bytes of requests that are not
-    answered, and as many of replies that are not read.
+    of one peer: an address, or a process over a Unix socket), bytes of a request, and of one that is a batch; bytes of
+    requests that are not answered, and as many of replies that are not read.
 
     `transport` is native or grpcio, which bounds its connections itself. A call without a deadline of its own gets
     `default_timeout`, in seconds.
@@ -28,8 +28,13 @@ class ServerOptions(Struct, frozen=True):
     connections: int = 4_096
     peer_connections: int = 1_024
     receive_limit_bytes: int = 4 * 1024 * 1024
+    batch_bytes: int = 0
     passing_bytes: int = 256 * 1024 * 1024
     default_timeout: float = 30.0
+
+    def longest(self, method: Method) -> int:
+        """How many bytes a request of a method may have."""
+        return max(self.batch_bytes, self.receive_limit_bytes) if method.takes_batches else self.receive_limit_bytes
 
 
 class MethodCalls(Struct, frozen=True):
