@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from remora.address import default_endpoint
 from remora_server.settings import settings as settings_module
-from remora_server.settings.memory import memory_bytes, passing_bytes
+from remora_server.settings.memory import batch_bytes, memory_bytes, passing_bytes
 from remora_server.settings.settings import KEYS, Key, Loaded, Settings, SettingsError, describe, load
 
 VALUES = {
@@ -220,6 +220,14 @@ def test_what_is_set_stays_and_the_others_have_the_rest() -> None:
 )
 def test_requests_and_replies_under_way_take_a_part_of_the_memory(limit: int, receive_limit: int, passing: int) -> None:
     assert passing_bytes(limit << 20, receive_limit << 20) == passing << 20
+
+
+@pytest.mark.parametrize(
+    ("limit", "receive_limit", "largest"),
+    [(256, 4, 4), (1_024, 4, 16), (2_304, 4, 36), (65_536, 4, 36), (65_536, 100, 100), (256, 32, 32)],
+)
+def test_the_largest_batch_is_fitted_to_the_memory(limit: int, receive_limit: int, largest: int) -> None:
+    assert batch_bytes(limit << 20, receive_limit << 20) == largest << 20
 
 
 @pytest.mark.parametrize(

@@ -84,7 +84,7 @@ from remora_server.rpc.server import SERVICES, Server
 from remora_server.rpc.transport.listeners import ListenError, TcpListener, parse_listener, require_guarded
 from remora_server.rpc.transport.transports import ServerOptions
 from remora_server.settings.embedding import BUILTIN
-from remora_server.settings.memory import passing_bytes
+from remora_server.settings.memory import batch_bytes, passing_bytes
 from remora_server.settings.settings import IN_MEMORY, Settings
 from remora_server.storage.database.directory import DirectoryError
 from remora_server.storage.local_store import NotApplied, StoreOptions, open_store
@@ -344,6 +344,7 @@ def _server_options(settings: Settings) -> ServerOptions:
         threads=settings.threads,
         waiting=settings.waiting_calls,
         receive_limit_bytes=settings.receive_limit_bytes,
+        batch_bytes=batch_bytes(settings.memory_limit, settings.receive_limit_bytes),
         passing_bytes=passing_bytes(settings.memory_limit, settings.receive_limit_bytes),
         default_timeout=settings.default_timeout,
     )

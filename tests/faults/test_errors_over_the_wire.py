@@ -311,7 +311,7 @@ def write_without_a_deadline(memory: Remora, _: Sidecar) -> None:
 
 
 def append_more_than_a_record_holds(memory: Remora, _: Sidecar) -> None:
-    append(memory, parts=bytes(2 << 20), count=9)
+    append(memory, parts=bytes(2 << 20), count=21)
 
 
 def limit_files(sidecar: Sidecar, length: int) -> None:
@@ -452,8 +452,8 @@ FAULTS = [
         append_more_than_a_record_holds,
         grpc.StatusCode.INVALID_ARGUMENT,
         "REQUEST_TOO_LARGE",
-        {"limit_bytes": str(16 << 20)},
-        ("--receive-limit-bytes=32MiB",),
+        {"limit_bytes": str(40 << 20)},
+        ("--receive-limit-bytes=64MiB",),
     ),
     Fault(
         errors.ConversationNotFound,

@@ -42,7 +42,8 @@ const (
 // nobody's. DeleteUser deletes the vectors of a user in all collections.
 type VectorServiceClient interface {
 	// Stores vectors, all or none. A vector with a known id is replaced; of two with the same id, the last wins. The first
-	// vector gives the collection its dimension; INVALID_ARGUMENT, DIMENSION_MISMATCH if one has another.
+	// vector gives the collection its dimension; INVALID_ARGUMENT, DIMENSION_MISMATCH if one has another. The request may be
+	// larger than others: 1/64 of the server's memory, from 4 MiB to 36 MiB.
 	UpsertVectors(ctx context.Context, in *UpsertVectorsRequest, opts ...grpc.CallOption) (*UpsertVectorsResponse, error)
 	// Finds the nearest vectors by cosine, among all vectors of the user in the collection: results are exact.
 	// INVALID_ARGUMENT, DIMENSION_MISMATCH if the query has another dimension than the collection. FAILED_PRECONDITION,
@@ -188,7 +189,8 @@ func (c *vectorServiceClient) DeleteCollection(ctx context.Context, in *DeleteCo
 // nobody's. DeleteUser deletes the vectors of a user in all collections.
 type VectorServiceServer interface {
 	// Stores vectors, all or none. A vector with a known id is replaced; of two with the same id, the last wins. The first
-	// vector gives the collection its dimension; INVALID_ARGUMENT, DIMENSION_MISMATCH if one has another.
+	// vector gives the collection its dimension; INVALID_ARGUMENT, DIMENSION_MISMATCH if one has another. The request may be
+	// larger than others: 1/64 of the server's memory, from 4 MiB to 36 MiB.
 	UpsertVectors(context.Context, *UpsertVectorsRequest) (*UpsertVectorsResponse, error)
 	// Finds the nearest vectors by cosine, among all vectors of the user in the collection: results are exact.
 	// INVALID_ARGUMENT, DIMENSION_MISMATCH if the query has another dimension than the collection. FAILED_PRECONDITION,

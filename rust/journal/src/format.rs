@@ -29,7 +29,7 @@ pub(super) const BATCH_HEADER_BYTES: usize = 32;
 pub(super) const RECORD_HEADER_BYTES: usize = 16;
 pub(super) const ALIGNMENT: usize = 8;
 /// The largest payload of a record.
-pub const MAX_PAYLOAD_BYTES: usize = 16 << 20;
+pub const MAX_PAYLOAD_BYTES: usize = 40 << 20;
 /// The largest revision at which bytes that were read may begin: sums of what follows stay within their type.
 const MAX_FIRST_REVISION: u64 = 1 << 62;
 

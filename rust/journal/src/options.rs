@@ -39,7 +39,7 @@ impl Default for Options {
 }
 
 impl Options {
-    /// The largest payload: 16 MiB, or what fits a segment of its own.
+    /// The largest payload: 40 MiB, or what fits a segment of its own.
     pub(super) fn payload_limit(&self) -> usize {
         usize::try_from(format::largest_payload(self.segment_bytes))
             .map_or(MAX_PAYLOAD_BYTES, |fits| fits.min(MAX_PAYLOAD_BYTES))

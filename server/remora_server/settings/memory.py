@@ -34,6 +34,10 @@ PASSING = 16
 """Unanswered requests may take 1/PASSING of the memory, from LEAST_PASSING to MOST_PASSING MiB, and unread replies as
 much. LEAST_REQUESTS of the largest requests always fit.
 """
+MOST_BATCH = 36
+"""The largest batch in MiB, of which LEAST_REQUESTS have room, too. It holds 5,000 vectors of 1,536 dimensions, and its
+record has room in the journal.
+"""
 BOUNDS = (*LEAST, "recall_bytes")
 MOST_RECALL, SEARCH_FACTOR, LEAST_SEARCH = 128, 4, 128
 """The default of `recall_bytes` in MiB; how many times as much a search may take, and the least that it may take in MiB
@@ -91,6 +95,11 @@ def passing_bytes(limit: int, receive_limit: int) -> int:
     """
     share = max(LEAST_PASSING * MEBIBYTE, min(MOST_PASSING * MEBIBYTE, limit // PASSING))
     return max(share, LEAST_REQUESTS * receive_limit)
+
+
+def batch_bytes(limit: int, receive_limit: int) -> int:
+    """The largest request of the methods that may be sent longer ones than `receive_limit`."""
+    return max(receive_limit, min(MOST_BATCH * MEBIBYTE, passing_bytes(limit, receive_limit) // LEAST_REQUESTS))
 
 
 def _reserved(*, has_model: bool) -> int:

@@ -49,7 +49,7 @@ class Vectors:
         request_id: RequestId | None = None,
         timeout: Seconds | None = None,
     ) -> None:
-        """Stores one or several `vectors`, all or none: at most 10,000, and 4 MiB, at once.
+        """Stores one or several `vectors`, all or none: at most 10,000, and 1/64 of the server's memory (4 to 36 MiB).
 
         One with a known id is replaced. Raises DimensionMismatchError if one has another dimension than the collection.
         """

@@ -38,7 +38,8 @@ RESOURCE_EXHAUSTED, MEMORY_EXHAUSTED: the database has too little memory, and no
 UNAVAILABLE, STORE_FAILED: the store has failed (GetStatus says why) and accepts no writes until the server restarts;
 reads are answered as long as they are certain to be right;
 DATA_LOSS, STORE_DAMAGED: the data that the call reads is damaged on disk; other calls may work;
-RESOURCE_EXHAUSTED, MESSAGE_TOO_LARGE: the request is larger than the server accepts, 4 MiB unless set otherwise;
+RESOURCE_EXHAUSTED, MESSAGE_TOO_LARGE: the request is larger than the server accepts, 4 MiB unless set otherwise
+(UpsertVectors says how much it accepts);
 UNIMPLEMENTED, METHOD_UNKNOWN: the server has no such method: it is older than the client's contract;
 UNIMPLEMENTED, COMPRESSION_UNKNOWN: the request is compressed with neither gzip nor deflate;
 INTERNAL, CALL_MALFORMED: the call violates gRPC's protocol over HTTP/2: its timeout, or how its message is framed;

@@ -40,7 +40,8 @@ class VectorServiceStub:
     def __new__(cls, channel: _aio.Channel) -> VectorServiceAsyncStub: ...
     UpsertVectors: _grpc.UnaryUnaryMultiCallable[_vector_service_pb2.UpsertVectorsRequest, _vector_service_pb2.UpsertVectorsResponse]
     """Stores vectors, all or none. A vector with a known id is replaced; of two with the same id, the last wins. The first
-    vector gives the collection its dimension; INVALID_ARGUMENT, DIMENSION_MISMATCH if one has another.
+    vector gives the collection its dimension; INVALID_ARGUMENT, DIMENSION_MISMATCH if one has another. The request may be
+    larger than others: 1/64 of the server's memory, from 4 MiB to 36 MiB.
     """
     SearchVectors: _grpc.UnaryUnaryMultiCallable[_vector_service_pb2.SearchVectorsRequest, _vector_service_pb2.SearchVectorsResponse]
     """Finds the nearest vectors by cosine, among all vectors of the user in the collection: results are exact.
@@ -82,7 +83,8 @@ class VectorServiceAsyncStub(VectorServiceStub):
     def __init__(self, channel: _aio.Channel) -> None: ...
     UpsertVectors: _aio.UnaryUnaryMultiCallable[_vector_service_pb2.UpsertVectorsRequest, _vector_service_pb2.UpsertVectorsResponse]  # type: ignore[assignment]
     """Stores vectors, all or none. A vector with a known id is replaced; of two with the same id, the last wins. The first
-    vector gives the collection its dimension; INVALID_ARGUMENT, DIMENSION_MISMATCH if one has another.
+    vector gives the collection its dimension; INVALID_ARGUMENT, DIMENSION_MISMATCH if one has another. The request may be
+    larger than others: 1/64 of the server's memory, from 4 MiB to 36 MiB.
     """
     SearchVectors: _aio.UnaryUnaryMultiCallable[_vector_service_pb2.SearchVectorsRequest, _vector_service_pb2.SearchVectorsResponse]  # type: ignore[assignment]
     """Finds the nearest vectors by cosine, among all vectors of the user in the collection: results are exact.
@@ -127,7 +129,8 @@ class VectorServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_vector_service_pb2.UpsertVectorsResponse, _abc.Awaitable[_vector_service_pb2.UpsertVectorsResponse]]:
         """Stores vectors, all or none. A vector with a known id is replaced; of two with the same id, the last wins. The first
-        vector gives the collection its dimension; INVALID_ARGUMENT, DIMENSION_MISMATCH if one has another.
+        vector gives the collection its dimension; INVALID_ARGUMENT, DIMENSION_MISMATCH if one has another. The request may be
+        larger than others: 1/64 of the server's memory, from 4 MiB to 36 MiB.
         """
 
     @_abc_1.abstractmethod

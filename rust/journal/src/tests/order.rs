@@ -140,7 +140,7 @@ fn payloads_above_the_limit_are_refused() {
     assert!(journal.submit_with(payload(1, limit + 1), |_| ()).is_err());
     assert!(
         Journal::volatile()
-            .submit_with(vec![0; (16 << 20) + 1], |_| ())
+            .submit_with(vec![0; (40 << 20) + 1], |_| ())
             .is_err()
     );
 }

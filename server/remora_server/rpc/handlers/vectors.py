@@ -25,7 +25,7 @@ from remora_server.domain.vectors import (
 from remora_server.rpc.calls import Call
 from remora_server.rpc.handlers import decode
 from remora_server.rpc.handlers.page_tokens import PageTokens
-from remora_server.rpc.methods import quick
+from remora_server.rpc.methods import batched, quick
 
 DEFAULT_HITS = 10
 
@@ -46,6 +46,7 @@ class VectorHandlers(Struct, frozen=True):
     texts: TextVectors
     page_tokens: PageTokens
 
+    @batched
     @quick
     def upsert_vectors(self, call: Call, request: pb.UpsertVectorsRequest) -> pb.UpsertVectorsResponse:
         write, scope = call.write(request), _scope(request)

@@ -27,7 +27,7 @@ from remora_server.storage.commit.request_ids import FoundRequest, RequestIds
 from remora_server.storage.database.database import Database
 from remora_server.storage.v1 import record_pb2
 
-MAX_RECORD_BYTES = 16 << 20
+MAX_RECORD_BYTES = 40 << 20
 SETTLE_SECONDS = 30.0
 """How long background work waits for the database before it fails and is tried again."""
 

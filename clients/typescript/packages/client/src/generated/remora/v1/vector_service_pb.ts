@@ -835,7 +835,8 @@ export const DeleteCollectionResponseSchema: GenMessage<DeleteCollectionResponse
 export const VectorService: GenService<{
   /**
    * Stores vectors, all or none. A vector with a known id is replaced; of two with the same id, the last wins. The first
-   * vector gives the collection its dimension; INVALID_ARGUMENT, DIMENSION_MISMATCH if one has another.
+   * vector gives the collection its dimension; INVALID_ARGUMENT, DIMENSION_MISMATCH if one has another. The request may be
+   * larger than others: 1/64 of the server's memory, from 4 MiB to 36 MiB.
    *
    * @generated from rpc remora.v1.VectorService.UpsertVectors
    */
