@@ -68,6 +68,10 @@ export class Calls {
     return this.#revision;
   }
 
+  get timeoutMs(): number {
+    return this.#settings.timeoutMs;
+  }
+
   advanceTo(revision: bigint): void {
     if (revision > this.#revision) {
       this.#revision = revision;

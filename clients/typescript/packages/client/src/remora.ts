@@ -138,6 +138,11 @@ export class Remora {
     return new WorkingMemory(this.memory, { scope: { owner: { case: "userId", value: userId } }, userId: "" });
   }
 
+  /** Milliseconds until the deadline of a call that is given none of its own. */
+  get timeoutMs(): number {
+    return this.#calls.timeoutMs;
+  }
+
   /** The minimum revision of reads: the greatest that this client wrote or was given, at first 0. */
   get revision(): bigint {
     return this.#calls.revision;

@@ -4,7 +4,7 @@ import type { DescMessage, MessageInitShape, MessageShape } from "@bufbuild/prot
 import { create, toBinary } from "@bufbuild/protobuf";
 
 const MOST_ELEMENTS = 1_000;
-/** A request may have 4 MiB. */
+/** Every server takes requests of 4 MiB. */
 const MOST_BYTES = 3 * 1024 * 1024;
 /** More than a tag and a length take, or a number. */
 const FIELD_BYTES = 16;

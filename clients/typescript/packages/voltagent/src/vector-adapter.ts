@@ -9,7 +9,7 @@ import {
   type Remora,
   RemoraError,
 } from "@remora/client";
-import { type Vector, VectorSchema } from "@remora/client/v1";
+import type { Vector, VectorSchema } from "@remora/client/v1";
 import {
   type SearchResult,
   type VectorAdapter,
@@ -17,7 +17,7 @@ import {
   type VectorItem,
   type VectorSearchOptions,
 } from "@voltagent/core";
-import { batches, chunks } from "./batches.js";
+import { chunks } from "./batches.js";
 import { decodeJson, encodeJson } from "./json.js";
 import { littleEndian, unpacked } from "./messages.js";
 import { attributesOf, filterOf } from "./vector-filters.js";
@@ -45,6 +45,8 @@ const MAX_DIMENSIONS = 1_536;
 const CACHE_SIZE = 100;
 const LIMIT = 10;
 const MOST_DELETED_IDS = 10_000;
+/** A call that stores more has as much more time. */
+const BYTES_IN_TIME = 3 * 1024 * 1024;
 /** The squares of 4,096 such numbers still have a sum in f32. */
 const LARGEST_VALUE = 1e17;
 
@@ -52,7 +54,7 @@ const LARGEST_VALUE = 1e17;
  * Keeps vectors and finds the nearest ones, exactly. Numbers are stored as f32. What has no direction in f32 is stored as the
  * nearest that has one: numbers beyond 1e17 as 1e17, NaN as 0.
  *
- * A batch is stored as a whole if it has at most 3 MiB, and otherwise in parts of so much.
+ * A batch is stored as a whole or, if it has more than 10,000 vectors or than the server takes in a request, not at all.
  */
 export class RemoraVectorAdapter implements VectorAdapter {
   /** The client that it calls with. */
@@ -81,8 +83,15 @@ export class RemoraVectorAdapter implements VectorAdapter {
 
   async storeBatch(items: VectorItem[]): Promise<void> {
     requireOneDimension(items);
-    for (const vectors of batches(VectorSchema, items.map(storedVector))) {
-      await this.#call(this.client.vectors.upsertVectors({ collectionId: this.#collectionId, vectors }), "Vector");
+    if (items.length > 0) {
+      const vectors = items.map(storedVector);
+      const bytes = vectors.reduce(
+        (sum, { values, metadata }) => sum + (values?.length ?? 0) + (metadata?.length ?? 0),
+        0,
+      );
+      const timeoutMs = this.client.timeoutMs * Math.ceil(bytes / BYTES_IN_TIME);
+      const request = { collectionId: this.#collectionId, vectors };
+      await this.#call(this.client.vectors.upsertVectors(request, { timeoutMs }));
     }
     const kept = items.slice(Math.max(0, items.length - this.#cacheSize));
     for (const { id, vector } of kept) {

@@ -107,17 +107,38 @@ describe("storing", () => {
     assert.equal(await vectors.count(), 1);
   });
 
-  test("a batch larger than a request is stored in parts", async () => {
-    const items = Array.from({ length: 1_500 }, (_, place) => ({
-      id: `v${place}`,
-      vector: Array(768).fill(place + 1),
-    }));
+  test("a large batch is stored as a whole", async () => {
+    await vectors.storeBatch(many(5_000));
 
-    await vectors.storeBatch(items);
+    assert.equal(await vectors.count(), 5_000);
+    const [nearest] = await vectors.search(many(1)[0]?.vector ?? [], { limit: 1 });
+    assert.equal(nearest?.id, "v0");
+  });
 
-    assert.equal(await vectors.count(), 1_500);
+  test("of a batch that is too large nothing is stored", async () => {
+    const large = vectors.storeBatch(many(6_500));
+    await assert.rejects(large, (error: unknown) => {
+      assert.ok(error instanceof VectorError);
+      assert.match(error.message, /larger than \d+ bytes/);
+      return true;
+    });
+    const few = Array.from({ length: 10_001 }, (_, place) => ({ id: `v${place}`, vector: [place] }));
+    await assert.rejects(vectors.storeBatch(few), VectorError);
+    const nameless = vectors.storeBatch([...many(2_000), { id: "", vector: Array(1_536).fill(1) }]);
+    await assert.rejects(nameless, VectorError);
+
+    assert.equal(await vectors.count(), 0);
   });
 });
+
+/** Vectors of 1,536 dimensions, about 31 MB for 5,000; each points elsewhere. */
+function many(count: number): { id: string; vector: number[]; metadata: Record<string, unknown> }[] {
+  return Array.from({ length: count }, (_, place) => {
+    const vector = Array<number>(1_536).fill(1);
+    vector[place % 1_536] = 1_000 + place;
+    return { id: `v${place}`, vector, metadata: { place } };
+  });
+}
 
 describe("searching", () => {
   test("results are those of VoltAgent's adapter in memory, in its order", async () => {
