@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from functools import cache, partial
 from pathlib import Path
 
+import duckdb
 import pytest
 from tests.faults.sidecar import Sidecar
 from tests.patience import PATIENCE, eventually
@@ -19,14 +20,21 @@ from remora.v1 import conversation_service_pb2 as pb
 from remora.v1.conversation_pb2 import Conversation
 from remora.v1.message_pb2 import Message
 from remora.v1.transfer_service_pb2 import Record
+from remora_server.storage.database.database import FILE_NAME
 
 pytestmark = pytest.mark.slow
 
 DATABASE_BYTES = 32 << 20
 MESSAGES, LONG = 150, 250_000
 """The window of either conversation, 37 MB, is more than the database may hold."""
+OLDEST_FIRST = pb.PAGE_ORDER_OLDEST_FIRST
+COMPRESSIONS = """
+SELECT DISTINCT column_name, compression FROM pragma_storage_info('messages')
+WHERE column_name IN ('text', 'body') AND segment_type IN ('VARCHAR', 'BLOB')
+"""
 SETTINGS = ("--model=none", f"--database-bytes={DATABASE_BYTES}", "--window-bytes=4MiB")
-WORDS = [f"word{number}" for number in range(500)]
+LETTERS = random.Random(0)
+WORDS = ["".join(LETTERS.choices("abcdefghijklmnopqrstuvwxyz", k=LETTERS.randint(2, 9))) for _ in range(5_000)]
 
 
 @cache
@@ -45,6 +53,10 @@ def append(memory: Remora, conversation: str, number: int) -> bool:
         messages=[message(conversation, number)],
         create_if_missing=Conversation(user_id=f"of-{conversation}"),
     )
+    return is_accepted(memory, request)
+
+
+def is_accepted(memory: Remora, request: pb.AppendMessagesRequest) -> bool:
     try:
         memory.stubs.conversations.AppendMessages(request, timeout=PATIENCE)
     except RemoraError:
@@ -98,13 +110,13 @@ def content(found: Message) -> tuple[str, str, bytes]:
 
 @pytest.mark.parametrize("conversation", ["parts", "texts"])
 @pytest.mark.parametrize("size", [1, 50])
-@pytest.mark.parametrize("order", [pb.PAGE_ORDER_NEWEST_FIRST, pb.PAGE_ORDER_OLDEST_FIRST])
+@pytest.mark.parametrize("order", [pb.PAGE_ORDER_NEWEST_FIRST, OLDEST_FIRST])
 def test_every_message_is_listed_once(
     cold: Remora, conversation: str, size: int, order: pb.PageOrder.ValueType
 ) -> None:
     found = list(pages(cold, conversation, size, order))
 
-    oldest_first = found if order == pb.PAGE_ORDER_OLDEST_FIRST else found[::-1]
+    oldest_first = found if order == OLDEST_FIRST else found[::-1]
     listed = [content(each) for page in oldest_first for each in page]
     assert listed == [content(message(conversation, number)) for number in range(MESSAGES)]
 
@@ -153,3 +165,38 @@ def test_they_are_appended_to_and_deleted(cold: Remora) -> None:
     for conversation in ("parts", "texts"):
         with pytest.raises(NotFoundError):
             cold.conversation(conversation).messages(1)
+
+
+PACKED = 2_500
+
+
+def packed(number: int) -> Message:
+    """One whose text and parts are as long as those that DuckDB compresses: it decodes 2,048 of them to read one."""
+    text = " ".join([f"unique{number}", *random.Random(number).choices(WORDS, k=2_400)])
+    return Message(id=f"m{number}", role="user", text=text, parts=text.encode()[::-1])
+
+
+def test_compressed_messages_are_read_where_decoding_takes_more_than_there_is(tmp_path: Path) -> None:
+    written = Sidecar(tmp_path, "--model=none", "--database-bytes=256MiB")
+    written.start()
+    with Remora(written.endpoint, timeout=PATIENCE) as memory:
+        for first in range(0, PACKED, 50):
+            request = pb.AppendMessagesRequest(
+                conversation_id="packed",
+                messages=[packed(number) for number in range(first, first + 50)],
+                create_if_missing=Conversation(user_id="sarah"),
+            )
+            eventually(partial(is_accepted, memory, request))
+        eventually(lambda: is_applied(memory))
+        assert written.stop() == 0
+        with duckdb.connect(str(tmp_path / "data" / FILE_NAME), read_only=True) as connection:
+            assert dict(connection.execute(COMPRESSIONS).fetchall()) == {"text": "DICT_FSST", "body": "DICT_FSST"}
+
+        sidecar = Sidecar(tmp_path, *SETTINGS)
+        sidecar.start()
+        listed = [content(found) for page in pages(memory, "packed", 1_000, OLDEST_FIRST) for found in page]
+        exported = memory.export_records(conversation_id="packed").records
+    sidecar.kill()
+
+    assert listed == [content(packed(number)) for number in range(PACKED)]
+    assert content(exported[1].message.message) == content(packed(0))

@@ -54,6 +54,12 @@ that is more. DuckDB decodes 2,048 lists to read one of them.
 
 FEWER = 4
 """By how much fewer rows are read at a time if there is no memory for so many."""
+ROWS_ALONE = 16
+"""So many rows are not read as fewer ones, but alone with more memory."""
+ALONE_BYTES = 64 << 20
+"""What they take at most: so many of the longest requests, or two columns of which DuckDB decodes 2,048 values to read
+one. It compresses no values above 16 KiB.
+"""
 
 REOPEN_SECONDS = 5.0
 """How long a query waits until a failed database is opened again."""
@@ -233,29 +239,32 @@ class Database:
         database is not opened again.
         """
 
-        def ask_at_once(cursor: duckdb.DuckDBPyConnection) -> T:
-            cursor.begin()
-            try:
-                return ask(cursor)
-            finally:
-                # The failure may have ended the transaction already.
-                with suppress(duckdb.TransactionException):
-                    cursor.rollback()
-
-        return self._answer(ask_at_once)
+        return self._answer(lambda cursor: _at_once(cursor, ask))
 
     def in_pages(self, rows: int, ask: Callable[[duckdb.DuckDBPyConnection, int], T]) -> T:
         """The results of queries on one state of the database that read long values, at most of so many rows at a time.
 
-        They are asked again with fewer rows where these take more memory than there is. Raises the errors of
-        `snapshot`, MemoryExhausted only if one row is too much.
+        They are asked again with fewer rows where these take more memory than there is, and `alone` where few rows do.
+        Raises the errors of `snapshot`.
         """
         try:
             return self.snapshot(lambda cursor: ask(cursor, rows))
         except MemoryExhausted:
-            if rows <= 1:
-                raise
-        return self.in_pages(max(1, rows // FEWER), ask)
+            if rows > ROWS_ALONE:
+                return self.in_pages(rows // FEWER, ask)
+        return self.alone(lambda cursor: ask(cursor, rows))
+
+    def alone(self, ask: Callable[[duckdb.DuckDBPyConnection], T]) -> T:
+        """The results of queries on one state of the database while nobody else reads it: they may take ALONE_BYTES
+        more than there is. Raises StoreDamaged, MemoryExhausted, StoreFailed.
+        """
+        with answering(self.note_damage), self._readers.all():
+            self._set_limit(self._limit() + ALONE_BYTES)
+            try:
+                return _at_once(self.cursor(), ask)
+            finally:
+                with suppress(duckdb.Error):
+                    self._set_limit(self._limit())
 
     def _answer(self, ask: Callable[[duckdb.DuckDBPyConnection], T]) -> T:
         with answering(self.note_damage):
@@ -458,6 +467,17 @@ class Database:
             cursor.close()
         self._cursors.clear()
         self._connection.close()
+
+
+def _at_once(cursor: duckdb.DuckDBPyConnection, ask: Callable[[duckdb.DuckDBPyConnection], T]) -> T:
+    """Ask on one state of the database."""
+    cursor.begin()
+    try:
+        return ask(cursor)
+    finally:
+        # The failure may have ended the transaction already.
+        with suppress(duckdb.TransactionException):
+            cursor.rollback()
 
 
 @contextmanager

@@ -206,18 +206,19 @@ class RecallLoader:
         """Fill the first chunk, and those that can be filled by the deadline while there is room: each in smaller ones
         where it takes more memory than the database has.
         """
+        tenant_id, model = read.tenant_id, self._models.of(read.tenant_id)
         for chunk in _in_time(chunks, read.deadline):
             require_room()
             try:
-                found = self._stored.read(read.tenant_id, user_id, chunk, self._models.of(read.tenant_id))
+                found = self._stored.read(tenant_id, user_id, chunk, model)
             except MemoryExhausted:
-                parts = self._stored.parted(read.tenant_id, user_id, chunk)
-                if not parts:
-                    raise
-                yield from self._filled(read, user_id, parts, unapplied, require_room)
-            else:
-                self._fill(read.tenant_id, user_id, chunk, found, unapplied)
-                yield chunk
+                parts = self._stored.parted(tenant_id, user_id, chunk)
+                if parts:
+                    yield from self._filled(read, user_id, parts, unapplied, require_room)
+                    continue
+                found = self._stored.read_alone(tenant_id, user_id, chunk, model)
+            self._fill(tenant_id, user_id, chunk, found, unapplied)
+            yield chunk
 
     def _fill(
         self, tenant_id: str, user_id: str, chunk: Chunk, found: dict[int, Documents], unapplied: Unapplied | None

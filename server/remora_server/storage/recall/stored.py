@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 from itertools import filterfalse, groupby, pairwise
 from math import ceil
 from operator import itemgetter
@@ -16,7 +17,7 @@ from msgspec.structs import replace
 from remora_server.domain.models import ServedModel
 from remora_server.domain.vectors import FLOAT_BYTES
 from remora_server.storage.database import arrow
-from remora_server.storage.database.database import FEWER, Database
+from remora_server.storage.database.database import FEWER, ROWS_ALONE, Database
 from remora_server.storage.database.parsed import execute
 from remora_server.storage.schema.encoding import STORED_COLUMNS, stored_message
 
@@ -119,26 +120,32 @@ class StoredMessages:
 
     def read(self, tenant_id: str, user_id: str, chunk: Chunk, model: ServedModel) -> dict[int, Documents]:
         """A user's messages in a chunk, by uid, with their vectors of a model or of callers."""
-        scope = _scope(tenant_id, chunk)
-        rows, vectors = self._database.snapshot(
-            lambda cursor: (
-                execute(cursor, _MESSAGES, {**scope, "user": user_id}).fetchall(),
-                _vectors(cursor, {**scope, "model": model.name}, late=model.late),
-            )
-        )
-        messages = {uid: list(own) for uid, own in groupby(rows, itemgetter(0))}
-        return {uid: _documents(messages.get(uid, []), vectors) for uid in chunk.conversations}
+        return self._database.snapshot(partial(_read, tenant_id=tenant_id, user_id=user_id, chunk=chunk, model=model))
+
+    def read_alone(self, tenant_id: str, user_id: str, chunk: Chunk, model: ServedModel) -> dict[int, Documents]:
+        """The same of a chunk that is not parted, where there is no memory for it."""
+        return self._database.alone(partial(_read, tenant_id=tenant_id, user_id=user_id, chunk=chunk, model=model))
 
     def parted(self, tenant_id: str, user_id: str, chunk: Chunk) -> list[Chunk]:
-        """A chunk that takes too much memory as smaller ones, in order; none where it has one message at most."""
+        """A chunk that takes too much memory as smaller ones, in order; none where it has few messages."""
+        found = self._database.rows(_SEQUENCES, {**_scope(tenant_id, chunk), "user": user_id})
+        if len(found) <= ROWS_ALONE:
+            return []
         if len(chunk.conversations) > 1:
             return [Chunk(dict(each)) for each in _in_pieces(list(chunk.conversations.items()))]
-        found = self._database.rows(_SEQUENCES, {**_scope(tenant_id, chunk), "user": user_id})
-        if len(found) <= 1:
-            return []
         ends = [piece[-1][0] for piece in _in_pieces(found)]
         places = pairwise([chunk.after, *ends[:-1], chunk.through])
         return [replace(chunk, after=after or 0, through=through) for after, through in places]
+
+
+def _read(
+    cursor: duckdb.DuckDBPyConnection, *, tenant_id: str, user_id: str, chunk: Chunk, model: ServedModel
+) -> dict[int, Documents]:
+    scope = _scope(tenant_id, chunk)
+    rows = execute(cursor, _MESSAGES, {**scope, "user": user_id}).fetchall()
+    vectors = _vectors(cursor, {**scope, "model": model.name}, late=model.late)
+    messages = {uid: list(own) for uid, own in groupby(rows, itemgetter(0))}
+    return {uid: _documents(messages.get(uid, []), vectors) for uid in chunk.conversations}
 
 
 def _scope(tenant_id: str, chunk: Chunk) -> dict[str, object]:
