@@ -21,7 +21,7 @@ from google.protobuf.message_factory import GetMessageClass
 from grpc_health.v1 import health, health_pb2
 from msgspec import Struct
 
-from remora_server.domain.errors import MessageTooLarge, Overloaded, ServerStopping, StreamUnsupported
+from remora_server.domain.errors import Overloaded, ServerStopping, StreamUnsupported
 from remora_server.domain.publication import Publication
 from remora_server.rpc.calls import Call, traceparent
 from remora_server.rpc.health import HEALTH
@@ -45,33 +45,26 @@ FAREWELL_SECONDS = 0.5
 
 
 class Calls(Struct, frozen=True):
-    """Makes the Call of a call of grpcio. One without a deadline gets the default one."""
+    """Makes the Call of a call of grpcio. One without a deadline gets `default_timeout`, in seconds."""
 
     identity: Identity
-    options: ServerOptions
+    default_timeout: float
 
-    def open(self, context: grpc.ServicerContext, method: Method, encoded: bytes) -> Call:
-        """The call of a method. Raises Unauthenticated, MessageTooLarge."""
-        longest = self.options.longest(method)
-        if len(encoded) > longest:
-            raise MessageTooLarge(longest)
+    def open(self, context: grpc.ServicerContext, method: str) -> Call:
+        """The call of a method, by its short name. Raises Unauthenticated."""
         metadata: Metadata = context.invocation_metadata()
         remaining = context.time_remaining()
-        timeout = self.options.default_timeout if remaining > _FAR_AWAY else remaining
+        timeout = self.default_timeout if remaining > _FAR_AWAY else remaining
         trace = next((value for key, value in metadata if key == "traceparent"), "")
         caller = self.identity.caller(metadata)
         return Call(
-            method.name,
-            caller.tenant_id,
-            time.monotonic() + timeout,
-            traceparent(trace),
-            is_operator=caller.is_operator,
+            method, caller.tenant_id, time.monotonic() + timeout, traceparent(trace), is_operator=caller.is_operator
         )
 
     def answer(self, method: Method, encoded: bytes, context: grpc.ServicerContext) -> bytes:
         """The reply of a method, or the end of the call with a status."""
         try:
-            return method.answer(self.open(context, method, encoded), encoded)[0]
+            return method.answer(self.open(context, method.name), encoded)[0]
         except BaseException as error:  # noqa: BLE001 - here any failure becomes a status
             abort(context, error, method.name)
 
@@ -112,7 +105,7 @@ class Streams:
             self._room.release()
 
     def _messages(self, method: Method, encoded: bytes, context: grpc.ServicerContext) -> Iterator[bytes]:
-        stream = method.open(self._calls.open(context, method, encoded), encoded)
+        stream = method.open(self._calls.open(context, method.name), encoded)
         if isinstance(stream, Subscription):
             stream.ended()
             raise StreamUnsupported
@@ -127,7 +120,7 @@ class GrpcioTransport:
     """Answers through grpcio."""
 
     def __init__(self, options: ServerOptions, identity: Identity) -> None:
-        self._calls = Calls(identity, options)
+        self._calls = Calls(identity, options.default_timeout)
         self._streams = Streams(self._calls, options.threads)
         self._workers = Workers(options.threads, options.waiting, "worker")
         self._health_workers = Workers(2, 64, "health")
@@ -261,7 +254,7 @@ def _handler(
 
 def _channel_arguments(options: ServerOptions) -> list[tuple[str, int]]:
     return [
-        ("grpc.max_receive_message_length", max(options.receive_limit_bytes, options.batch_bytes)),
+        ("grpc.max_receive_message_length", options.receive_limit_bytes),
         ("grpc.max_send_message_length", -1),
         ("grpc.max_concurrent_streams", 100),
         ("grpc.server_handshake_timeout_ms", 5_000),
