@@ -18,8 +18,8 @@ class ServerOptions(Struct, frozen=True):
     of one peer: an address, or a process over a Unix socket), bytes of a request, and of one that is a batch; bytes of
     requests that are not answered, and as many of replies that are not read.
 
-    `transport` is native or grpcio, which bounds its connections itself and receives no longer batches. A call without a
-    deadline of its own gets `default_timeout`, in seconds.
+    `transport` is native or grpcio, which bounds its connections itself and receives no longer batches. A call without
+    a deadline of its own gets `default_timeout`, in seconds.
     """
 
     transport: str = "native"
