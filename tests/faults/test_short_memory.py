@@ -9,6 +9,7 @@ import struct
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 
 import duckdb
@@ -129,6 +130,7 @@ def test_what_is_acknowledged_with_too_little_memory_is_there_with_more(tmp_path
 
 
 USERS, TURNS, EACH = 24, 10, 16
+THREADS, ROUNDS = 16, 6
 
 
 def store_of_many(directory: Path) -> LocalStore:
@@ -143,16 +145,17 @@ def store_of_many(directory: Path) -> LocalStore:
     return store
 
 
+def first_of(store: LocalStore, user: int) -> int:
+    """A user searches for the first message by its vector; the sequence that is found."""
+    options = SearchOptions(k=1, profile=Profile.VECTOR)
+    query = SearchQuery(OfUser(f"user-{user}"), "", QueryVector(MODEL, vector(user * EACH), b""), options, 0.0)
+    return searched(store, read(), query).hits[0].sequence
+
+
 def search_at_once(store: LocalStore) -> list[int]:
-    """All users search for their first message by its vector; the sequences that they find."""
-
-    def best(user: int) -> int:
-        options = SearchOptions(k=1, profile=Profile.VECTOR)
-        query = SearchQuery(OfUser(f"user-{user}"), "", QueryVector(MODEL, vector(user * EACH), b""), options, 0.0)
-        return searched(store, read(), query).hits[0].sequence
-
-    with ThreadPoolExecutor(16) as pool:
-        return list(pool.map(best, range(USERS)))
+    """All users search."""
+    with ThreadPoolExecutor(THREADS) as pool:
+        return list(pool.map(partial(first_of, store), range(USERS)))
 
 
 def test_users_who_become_active_at_once_find_memory_one_after_the_other(tmp_path: Path) -> None:
@@ -168,6 +171,7 @@ def test_without_a_bound_users_who_become_active_at_once_find_no_memory(
 ) -> None:
     monkeypatch.setattr(database, "READ_BYTES", 1 << 10)
     monkeypatch.setattr(database, "DIMENSION_BYTES", 0)
+    monkeypatch.setattr(database, "ALONE_BYTES", 0)
     store = store_of_many(tmp_path)
 
     def none_finds_memory() -> bool:
@@ -177,6 +181,26 @@ def test_without_a_bound_users_who_become_active_at_once_find_no_memory(
 
     with pytest.raises(MemoryExhausted):
         eventually(none_finds_memory)
+    store.close()
+
+
+def test_threads_that_found_no_memory_to_ask_or_to_end_ask_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for bound in ("DIMENSION_BYTES", "ALONE_BYTES"):
+        monkeypatch.setattr(database, bound, 0)
+    monkeypatch.setattr(database, "READ_BYTES", 1 << 10)
+    store = store_of_many(tmp_path)
+
+    with ThreadPoolExecutor(THREADS) as pool:
+        refusals: list[BaseException | None] = []
+        for _ in range(ROUNDS):
+            asked = [pool.submit(first_of, store, user) for user in range(USERS)]
+            refusals += [one.exception() for one in asked]
+            time.sleep(FORGOTTEN_SECONDS)
+        assert [pool.submit(first_of, store, user).result() for user in range(USERS)] == [1] * USERS
+
+    assert {type(refusal) for refusal in refusals} == {MemoryExhausted, type(None)}
     store.close()
 
 
@@ -218,9 +242,12 @@ def test_without_room_for_their_length_long_vectors_are_not_read(
     monkeypatch.setattr(database, "DIMENSION_BYTES", 0)
     store = store_of_long_vectors(tmp_path)
 
-    with pytest.raises(MemoryExhausted):
-        found_by_long_vector(store)
+    with monkeypatch.context() as patched:
+        patched.setattr(database, "ALONE_BYTES", 0)
+        with pytest.raises(MemoryExhausted):
+            found_by_long_vector(store)
 
+    assert found_by_long_vector(store) == MANY / 100, "they are read alone"
     store.close()
 
 

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
+import duckdb
 import nanoarrow as na  # type: ignore[import-untyped]
-
-if TYPE_CHECKING:
-    import duckdb
 
 # nanoarrow brings no types.
 ArrowType: TypeAlias = Any
@@ -43,9 +41,8 @@ def _column(kind: ArrowType, rows: int, validity: bytes | None, offsets: bytes |
 
 
 def vectors(relation: duckdb.DuckDBPyRelation) -> Iterable[bytes]:
-    """The rows of a relation whose one column is FLOAT[], each as little-endian f32 bytes."""
-    for chunk in na.ArrayStream(relation).read_all().iter_chunks():
-        column = chunk.child(0)
+    """The rows of a relation whose one column is FLOAT[], each as little-endian f32 bytes. Raises duckdb.Error."""
+    for column in _columns(relation):
         offsets = memoryview(column.buffer(1))
         floats = memoryview(column.child(0).buffer(1)).cast("B")
         for row in range(len(column)):
@@ -53,10 +50,18 @@ def vectors(relation: duckdb.DuckDBPyRelation) -> Iterable[bytes]:
 
 
 def numbers(relation: duckdb.DuckDBPyRelation) -> memoryview[int]:
-    """The rows of a relation whose one column is UBIGINT."""
-    columns = [chunk.child(0) for chunk in na.ArrayStream(relation).read_all().iter_chunks()]
-    values = (memoryview(column.buffer(1)).cast("B")[: NUMBER_BYTES * len(column)] for column in columns)
+    """The rows of a relation whose one column is UBIGINT. Raises duckdb.Error."""
+    values = (memoryview(column.buffer(1)).cast("B")[: NUMBER_BYTES * len(column)] for column in _columns(relation))
     return memoryview(b"".join(values)).cast("Q")
+
+
+def _columns(relation: duckdb.DuckDBPyRelation) -> list[ArrowArray]:
+    """The one column of a relation, in pieces. What fails in the middle of a stream has DuckDB's words alone."""
+    stream = na.ArrayStream(relation)
+    try:
+        return [chunk.child(0) for chunk in stream.read_all().iter_chunks()]
+    except RuntimeError as error:
+        raise duckdb.Error(str(error)) from error
 
 
 def table_of(columns: Sequence[tuple[str, ArrowType]], rows: Sequence[Sequence[object]]) -> ArrowArray:

@@ -239,7 +239,7 @@ class Database:
         database is not opened again.
         """
 
-        return self._answer(lambda cursor: _at_once(cursor, ask))
+        return self._answer(lambda cursor: self._at_once(cursor, ask))
 
     def in_pages(self, rows: int, ask: Callable[[duckdb.DuckDBPyConnection, int], T]) -> T:
         """The results of queries on one state of the database that read long values, at most of so many rows at a time.
@@ -261,10 +261,31 @@ class Database:
         with answering(self.note_damage), self._readers.all():
             self._set_limit(self._limit() + ALONE_BYTES)
             try:
-                return _at_once(self.cursor(), ask)
+                return self._at_once(self.cursor(), ask)
             finally:
                 with suppress(duckdb.Error):
                     self._set_limit(self._limit())
+
+    def _at_once(self, cursor: duckdb.DuckDBPyConnection, ask: Callable[[duckdb.DuckDBPyConnection], T]) -> T:
+        try:
+            cursor.begin()
+            return ask(cursor)
+        finally:
+            self._end_transaction(cursor)
+
+    def _end_transaction(self, cursor: duckdb.DuckDBPyConnection) -> None:
+        """Undo what the calling thread's cursor has begun. One that lacks memory even for that is replaced: every query
+        on it would fail.
+        """
+        try:
+            cursor.rollback()
+        except duckdb.TransactionException:
+            pass  # the failure has ended it already
+        except duckdb.Error as error:
+            if not is_lack_of_memory(error):
+                raise
+            self._own.cursor = (None, None)
+            cursor.close()
 
     def _answer(self, ask: Callable[[duckdb.DuckDBPyConnection], T]) -> T:
         with answering(self.note_damage):
@@ -322,15 +343,13 @@ class Database:
 
     def _transact(self, write: Callable[[duckdb.DuckDBPyConnection], object]) -> None:
         cursor = self.cursor()
-        cursor.begin()
         try:
+            cursor.begin()
             write(cursor)
             failpoints.hit("transaction_written")
             cursor.commit()
         except BaseException:
-            # A commit that failed has ended the transaction already.
-            with suppress(duckdb.TransactionException):
-                cursor.rollback()
+            self._end_transaction(cursor)
             raise
         failpoints.hit("transaction_committed")
 
@@ -467,17 +486,6 @@ class Database:
             cursor.close()
         self._cursors.clear()
         self._connection.close()
-
-
-def _at_once(cursor: duckdb.DuckDBPyConnection, ask: Callable[[duckdb.DuckDBPyConnection], T]) -> T:
-    """Ask on one state of the database."""
-    cursor.begin()
-    try:
-        return ask(cursor)
-    finally:
-        # The failure may have ended the transaction already.
-        with suppress(duckdb.TransactionException):
-            cursor.rollback()
 
 
 @contextmanager
