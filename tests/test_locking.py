@@ -110,3 +110,17 @@ def test_a_thread_that_wants_all_turns_waits_for_all_others() -> None:
             assert not had.wait(0.05)
         waiting.result(PATIENCE)
     assert had.is_set()
+
+
+def test_threads_that_want_all_turns_at_once_have_them_one_after_the_other() -> None:
+    turns, inside = Turns(Level.READ, 8), threading.Lock()
+
+    def have_all(_number: int) -> None:
+        with turns.all():
+            assert inside.acquire(blocking=False), "another thread has all turns"
+            inside.release()
+
+    with ThreadPoolExecutor(8) as pool:
+        waiting = [pool.submit(have_all, number) for number in range(400)]
+        for one in waiting:
+            one.result(PATIENCE)

@@ -83,6 +83,8 @@ class Turns:
         self._rank = (level, 0)
         self._count = count
         self._free = threading.BoundedSemaphore(count)
+        self._for_all = threading.Lock()
+        """Held by who waits for all turns: two that did would wait for each other's."""
 
     @contextmanager
     def one(self) -> Iterator[None]:
@@ -93,7 +95,7 @@ class Turns:
     @contextmanager
     def all(self) -> Iterator[None]:
         """Wait until nobody else has one, and let nobody have one meanwhile."""
-        with _in_order(self._rank), ExitStack() as turns:
+        with _in_order(self._rank), self._for_all, ExitStack() as turns:
             for _ in range(self._count):
                 turns.enter_context(self._free)
             yield
