@@ -18,9 +18,9 @@ from tests.storage.opening import open_store
 
 from remora_server.commands import COMMANDS, connecting
 from remora_server.commands.completion import SHELLS
-from remora_server.commands.numbers import size
 from remora_server.commands.parsing import CommandParser
 from remora_server.commands.root import root_parser
+from remora_server.domain.sizes import size
 from remora_server.engine.model_files import MODEL, SHA256
 from remora_server.main import main
 from remora_server.settings.settings import KEYS

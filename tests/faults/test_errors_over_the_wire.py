@@ -700,7 +700,7 @@ FAULTS = [
         lambda memory, _: append(memory, text="x" * SEGMENT_BYTES),
         grpc.StatusCode.RESOURCE_EXHAUSTED,
         "MESSAGE_TOO_LARGE",
-        {"limit_bytes": str(64 << 10)},
+        {"limit_bytes": str(64 << 10), "setting": "receive_limit_bytes"},
         arguments=("--receive-limit-bytes=64KiB",),
     ),
     Fault(

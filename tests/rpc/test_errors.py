@@ -149,7 +149,12 @@ FAILURES: list[tuple[errors.RemoraError, grpc.StatusCode, str, dict[str, str]]] 
     (errors.StoreDamaged(), grpc.StatusCode.DATA_LOSS, "STORE_DAMAGED", {}),
     (errors.StoreFailed(), grpc.StatusCode.UNAVAILABLE, "STORE_FAILED", {}),
     (errors.ServerStopping(), grpc.StatusCode.UNAVAILABLE, "SERVER_STOPPING", {}),
-    (errors.MessageTooLarge(9), grpc.StatusCode.RESOURCE_EXHAUSTED, "MESSAGE_TOO_LARGE", {"limit_bytes": "9"}),
+    (
+        errors.MessageTooLarge(4 << 20),
+        grpc.StatusCode.RESOURCE_EXHAUSTED,
+        "MESSAGE_TOO_LARGE",
+        {"limit_bytes": "4194304", "setting": "receive_limit_bytes"},
+    ),
     (errors.CallMalformed(), grpc.StatusCode.INTERNAL, "CALL_MALFORMED", {}),
     (errors.CompressionUnknown(), grpc.StatusCode.UNIMPLEMENTED, "COMPRESSION_UNKNOWN", {}),
     (errors.MethodUnknown(), grpc.StatusCode.UNIMPLEMENTED, "METHOD_UNKNOWN", {}),
@@ -219,6 +224,15 @@ def test_a_model_that_rests_says_when_it_is_asked_again(server: RunningServer, w
     assert found is not None
     assert found.retry_delay.ToNanoseconds() == told * 1e9
     assert "the endpoint answered 503" in status_of(raised).message
+
+
+def test_a_size_is_told_as_people_read_it(server: RunningServer) -> None:
+    raised = failure(server, errors.MessageTooLarge(4 << 20))
+
+    assert status_of(raised).message == (
+        "the request is larger than 4 MiB: divide it among several calls, or have the operator raise "
+        "receive_limit_bytes"
+    )
 
 
 def test_every_error_of_the_domain_is_tried_here() -> None:

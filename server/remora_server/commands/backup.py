@@ -16,13 +16,14 @@ from remora.v1.admin_service_pb2 import Backup
 from remora_server.commands.connecting import add_connection_flags, connected
 from remora_server.commands.failures import CommandFailed
 from remora_server.commands.manifest import FILE_NAME, SNAPSHOT_NAME, Manifest
-from remora_server.commands.numbers import duration, size
+from remora_server.commands.numbers import duration
 from remora_server.commands.operator_token import token_in
 from remora_server.commands.output import diagnostics, progress_of_bytes
 from remora_server.commands.parsing import path
 from remora_server.commands.setting_flags import load_settings
 from remora_server.commands.unfinished import unfinished
 from remora_server.domain.errors import one_line
+from remora_server.domain.sizes import size
 
 
 def fill(parser: argparse.ArgumentParser) -> None:

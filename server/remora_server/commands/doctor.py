@@ -21,7 +21,6 @@ from remora.v1.admin_service_pb2 import GetStatusResponse
 from remora_server.chat_model import open_chat_model
 from remora_server.commands.failures import CommandFailed
 from remora_server.commands.machine import disk_of, open_files_limit
-from remora_server.commands.numbers import size
 from remora_server.commands.operator_token import token_in
 from remora_server.commands.output import add_json_flag, output, write_json
 from remora_server.commands.printable import printable
@@ -30,6 +29,7 @@ from remora_server.credentials import is_guarded, open_credentials, tls_files
 from remora_server.domain.chat_models import ChatModelFailed, Prompt
 from remora_server.domain.errors import one_line
 from remora_server.domain.search import EmbeddingFailed
+from remora_server.domain.sizes import size
 from remora_server.embedding_models import ModelsError, open_endpoint
 from remora_server.engine.encoder import load_embedder
 from remora_server.engine.kernels import available_kernels

@@ -6,7 +6,6 @@ import argparse
 import math
 
 LONGEST_SECONDS = 30 * 86_400
-_UNITS = ("bytes", "KiB", "MiB", "GiB", "TiB", "PiB")
 
 
 def positive(text: str) -> int:
@@ -25,12 +24,3 @@ def duration(text: str) -> float:
     if not 0 < given <= LONGEST_SECONDS:
         raise argparse.ArgumentTypeError(f"{text} is no number of seconds above 0, at most {LONGEST_SECONDS:,}")
     return given
-
-
-def size(count: int) -> str:
-    """A number of bytes for people: 64 MiB, 1.5 GiB."""
-    power = min(max(0, count.bit_length() - 1) // 10, len(_UNITS) - 1)
-    if round(count / (1 << 10 * power), 1) >= 1024 and power < len(_UNITS) - 1:
-        power += 1
-    shown = round(count / (1 << 10 * power), 1)
-    return f"{shown:,g} {_UNITS[power]}"

@@ -7,8 +7,8 @@ import os
 from typing import Any
 
 from remora_server.commands.failures import Misused
-from remora_server.commands.numbers import size
 from remora_server.commands.parsing import filled
+from remora_server.domain.sizes import size
 from remora_server.settings import settings
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from remora_server.domain.sizes import size
+
 
 def one_line(error: BaseException) -> str:
     """An error's text without line breaks."""
@@ -57,7 +59,7 @@ class ContextTooLarge(RemoraError):
 
     def __init__(self, limit: int) -> None:
         super().__init__(
-            f"the newest messages, with their parts and metadata, are larger than a reply of {limit} bytes",
+            f"the newest messages, with their parts and metadata, are larger than a reply of {size(limit)}",
             limit_bytes=str(limit),
         )
 
@@ -193,8 +195,8 @@ class VectorsTooLarge(RemoraError):
 
     def __init__(self, needed: int, limit: int) -> None:
         super().__init__(
-            f"the vectors to be searched take at least {needed} bytes of memory, and the setting vector_bytes allows "
-            f"{limit}: divide them among users or collections, or have the operator raise vector_bytes",
+            f"the vectors to be searched take at least {size(needed)} of memory, and the setting vector_bytes allows "
+            f"{size(limit)}: divide them among users or collections, or have the operator raise vector_bytes",
             needed_bytes=str(needed),
             limit_bytes=str(limit),
             setting="vector_bytes",
@@ -206,8 +208,8 @@ class ItemsTooLarge(RemoraError):
 
     def __init__(self, needed: int, limit: int) -> None:
         super().__init__(
-            f"the items to be searched take at least {needed} bytes of memory, and the setting vector_bytes allows "
-            f"{limit}: delete some, divide them among tenants, or have the operator raise vector_bytes",
+            f"the items to be searched take at least {size(needed)} of memory, and the setting vector_bytes allows "
+            f"{size(limit)}: delete some, divide them among tenants, or have the operator raise vector_bytes",
             needed_bytes=str(needed),
             limit_bytes=str(limit),
             setting="vector_bytes",
@@ -291,8 +293,8 @@ class SearchTooLarge(RemoraError):
 
     def __init__(self, needed: int, limit: int) -> None:
         super().__init__(
-            f"the messages to be searched take at least {needed} bytes of memory, and the setting search_bytes allows "
-            f"{limit}: search a user or a conversation, or have the operator raise search_bytes",
+            f"the messages to be searched take at least {size(needed)} of memory, and the setting search_bytes allows "
+            f"{size(limit)}: search a user or a conversation, or have the operator raise search_bytes",
             needed_bytes=str(needed),
             limit_bytes=str(limit),
             setting="search_bytes",
@@ -404,10 +406,15 @@ class MethodUnknown(RemoraError):
 
 
 class MessageTooLarge(RemoraError):
-    """A message of the request is larger than the server receives."""
+    """The request is larger than the server receives, which the method or `receive_limit_bytes` says."""
 
     def __init__(self, limit: int) -> None:
-        super().__init__(f"a message of the request is larger than {limit} bytes", limit_bytes=str(limit))
+        super().__init__(
+            f"the request is larger than {size(limit)}: divide it among several calls, or have the operator raise "
+            "receive_limit_bytes",
+            limit_bytes=str(limit),
+            setting="receive_limit_bytes",
+        )
 
 
 class DeadlineExceeded(RemoraError):
@@ -453,4 +460,7 @@ class RequestTooLarge(RemoraError):
     """The request's record would be larger than the journal takes."""
 
     def __init__(self, limit: int) -> None:
-        super().__init__("the request is larger than a record may be", limit_bytes=str(limit))
+        super().__init__(
+            f"the request takes more than the {size(limit)} of a record: divide it among several calls",
+            limit_bytes=str(limit),
+        )
