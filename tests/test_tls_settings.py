@@ -15,9 +15,10 @@ from tests.ports import free_port
 from tests.test_main import refused, serving
 from tests.tokens import token_file
 
-from remora import Remora, RemoraError, Tls, _tls_failures
-from remora.errors import ConnectionFailedError, UnauthenticatedError
-from remora_server.commands.connecting import _in_flags
+from remora import Remora, RemoraError, Tls
+from remora._tls_failures import TlsFailure
+from remora.errors import ConnectionFailedError, TlsFault, UnauthenticatedError
+from remora_server.commands.connecting import _REMEDIES
 from remora_server.main import main
 from remora_server.settings.settings import SettingsError, load
 from remora_server.settings.tls import TlsSettings
@@ -175,15 +176,13 @@ def test_commands_name_their_flags_where_those_of_tls_are_wrong(
     assert "--ca-file cannot be read: /none" in capsys.readouterr().err
 
     assert main(["log", f"--endpoint=unix:{directory}/s", "--ca-file=/none"]) == 2
-    assert (
-        f"TLS is for host:port, and the endpoint is 'unix:{directory}/s'; leave out its flags"
-        in capsys.readouterr().err
-    )
+    assert "TLS is for host:port, not for a Unix socket; leave out its flags" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("told", [told for _, told in (*_tls_failures._WITH_TLS, *_tls_failures._WITHOUT_TLS)])
-def test_whatever_is_told_of_tls_has_a_form_with_flags(told: str) -> None:
-    assert not re.search(r"Tls\(|`|_file", _in_flags(told))
+@pytest.mark.parametrize("fault", [fault for fault in TlsFault if fault is not TlsFault.DISAGREED])
+def test_a_fault_of_tls_has_a_remedy_in_the_client_and_one_with_flags(fault: TlsFault) -> None:
+    assert TlsFailure(fault, "").remedy
+    assert not re.search(r"Tls\(|`|_file", _REMEDIES[fault])
 
 
 def test_a_certificate_that_has_expired_is_found(directory: Path, capsys: pytest.CaptureFixture[str]) -> None:

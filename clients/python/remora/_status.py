@@ -69,11 +69,12 @@ def _text(call: FailedCall, violations: Sequence[FieldViolation], allowed: float
 def _connection_failed(call: FailedCall, endpoint: str, *, tls: bool) -> ConnectionFailedError:
     details = call.details() or ""
     found = tls_failure(details, endpoint, tls=tls)
+    of_tls = {"tls_fault": found.fault.name, "finding": found.finding} if found else {}
     return ConnectionFailedError(
-        f"the server at {endpoint} {found}" if found else _nobody_answers(details, endpoint),
+        "; ".join(filter(None, (found.finding, found.remedy))) if found else _nobody_answers(details, endpoint),
         code=call.code(),
         reason="CONNECTION_FAILED",
-        metadata={"endpoint": endpoint},
+        metadata={"endpoint": endpoint, **of_tls},
     )
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from enum import Enum
 from typing import Any, ClassVar, Protocol
 
 import grpc
@@ -435,6 +436,23 @@ class ServerStoppingError(UnavailableError):
     """The server is stopping and has ended the stream."""
 
 
+class TlsFault(Enum):
+    """Why a connection with TLS failed, or one without it to a server that speaks it."""
+
+    UNTRUSTED = "untrusted"
+    """The server's certificate cannot be verified."""
+    OTHER_NAME = "other_name"
+    """The server's certificate is for another name than that of the endpoint."""
+    PLAIN_SERVER = "plain_server"
+    """The server speaks no TLS."""
+    PLAIN_CLIENT = "plain_client"
+    """The server closed the connection at once; probably it speaks TLS, and the client does not."""
+    ENDED = "ended"
+    """The server ended the connection; probably it refuses the client's certificate, or misses it."""
+    DISAGREED = "disagreed"
+    """Server and client have no version or cipher in common."""
+
+
 class ConnectionFailedError(UnavailableError):
     """There was no connection to a server, or it broke. Its reason, `CONNECTION_FAILED`, is the client's own."""
 
@@ -442,6 +460,17 @@ class ConnectionFailedError(UnavailableError):
     def endpoint(self) -> str:
         """The endpoint that was tried."""
         return self.metadata.get("endpoint", "")
+
+    @property
+    def tls_fault(self) -> TlsFault | None:
+        """What went wrong with TLS; None if it was not that."""
+        name = self.metadata.get("tls_fault")
+        return TlsFault[name] if name else None
+
+    @property
+    def finding(self) -> str:
+        """Where there is a `tls_fault`: what was found of the server, without the remedy."""
+        return self.metadata.get("finding", "")
 
 
 OF_CODE: Mapping[grpc.StatusCode, type[RemoraError]] = {

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import argparse
 import os
-import re
 import socket
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
 from remora import Remora, RemoraError, Tls
 from remora.address import ENDPOINT_VARIABLE
-from remora.errors import DeadlineExceededError
+from remora.errors import (
+    ConnectionFailedError,
+    DeadlineExceededError,
+    InvalidFieldError,
+    TlsFault,
+)
 from remora_server.commands.failures import CommandFailed, Misused
 from remora_server.commands.parsing import filled, name
 from remora_server.domain.errors import one_line
@@ -22,19 +26,16 @@ REFUSAL_SECONDS = 0.5
 CONNECT_SECONDS = 3.0
 CALL_SECONDS = 60.0
 
-_FLAGS_OF_TLS = tuple(
-    (re.compile(said), told)
-    for said, told in (
-        (r"(tls=)?Tls\(ca_file=\.\.\.\)", "--ca-file FILE"),
-        (r"Tls\(server_name=\.\.\.\)", "--server-name NAME"),
-        (r"Tls\(cert_file=\.\.\., key_file=\.\.\.\) shows", "--cert-file FILE and --key-file FILE show"),
-        ("leave out `tls`", "leave out --ca-file, --cert-file, --key-file and --server-name"),
-        (r"^(?:tls\.)?(ca|cert|key)_file\b", r"--\1-file"),
-        (r" needs (cert|key)_file$", r" needs --\1-file"),
-        (r"^tls is for host:port(.*); leave it out$", r"TLS is for host:port\1; leave out its flags"),
-    )
-)
-"""What the client says of TLS, and how it is said with the flags of commands."""
+_REMEDIES = {
+    TlsFault.UNTRUSTED: "--ca-file FILE names who signed it",
+    TlsFault.OTHER_NAME: "--server-name NAME says which name it must have",
+    TlsFault.PLAIN_SERVER: (
+        "leave out --ca-file, --cert-file, --key-file and --server-name, or start it with --tls-cert and --tls-key"
+    ),
+    TlsFault.ENDED: "if it requires certificates, --cert-file FILE and --key-file FILE show a valid one",
+    TlsFault.PLAIN_CLIENT: "if it speaks TLS, the client needs --ca-file FILE",
+}
+"""What to do about TLS, with the flags of commands."""
 
 
 def add_connection_flags(parser: argparse.ArgumentParser) -> None:
@@ -83,26 +84,46 @@ def connected(given: Mapping[str, str | None], *, token: str | None = None) -> I
             timeout=CALL_SECONDS,
             tls=_tls(given),
         )
+    except InvalidFieldError as error:
+        raise Misused(_in_flags(error)) from error
     except ValueError as error:
-        raise Misused(_in_flags(str(error))) from error
+        raise Misused(str(error)) from error
     with client:
         try:
             _require_listener(client.endpoint)
             _require_answer(client)
             yield client
         except (RemoraError, PermissionError) as error:
-            raise CommandFailed(_in_flags(one_line(error))) from error
-
-
-def _in_flags(text: str) -> str:
-    for said, told in _FLAGS_OF_TLS:
-        text = said.sub(told, text)
-    return text
+            raise CommandFailed(_told(error)) from error
 
 
 def _tls(given: Mapping[str, str | None]) -> Tls | None:
+    """TLS if a flag speaks of it. Raises Misused for a certificate without its key, or the other way round."""
     of_tls = {field: given[field] for field in ("ca_file", "cert_file", "key_file", "server_name")}
+    for field, other in (("cert_file", "key_file"), ("key_file", "cert_file")):
+        if given[field] and not given[other]:
+            raise Misused(f"{_flag(field)} needs {_flag(other)}")
     return Tls(**of_tls) if any(of_tls.values()) else None
+
+
+def _in_flags(error: InvalidFieldError) -> str:
+    """What is wrong with an option of the client, which is a flag of the command."""
+    for violation in error.field_violations:
+        if violation.field == "tls":
+            return "TLS is for host:port, not for a Unix socket; leave out its flags"
+        if violation.field.startswith("tls."):
+            return f"{_flag(violation.field.removeprefix('tls.'))} {violation.description}"
+    return error.message
+
+
+def _flag(field: str) -> str:
+    return f"--{field.replace('_', '-')}"
+
+
+def _told(error: RemoraError | PermissionError) -> str:
+    if isinstance(error, ConnectionFailedError) and error.tls_fault is not None:
+        return "; ".join(filter(None, (error.finding, _REMEDIES.get(error.tls_fault))))
+    return _in_flags(error) if isinstance(error, InvalidFieldError) else one_line(error)
 
 
 def _require_listener(endpoint: str) -> None:
