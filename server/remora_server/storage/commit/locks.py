@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Hashable, Iterable, Iterator
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from contextlib import AbstractContextManager
 from types import TracebackType
 from typing import Generic, TypeVar
 
@@ -22,23 +22,40 @@ WITHOUT_END = -1.0
 
 
 class Held:
-    """A lock, held while this is entered. Entering raises DeadlineExceeded if it is not free by a deadline."""
+    """Locks, held while this is entered, taken in their order. Entering raises DeadlineExceeded if one is not free by a
+    deadline.
+    """
 
-    __slots__ = ("_deadline", "_lock")
+    __slots__ = ("_deadline", "_locks")
 
-    def __init__(self, lock: threading.Lock, deadline: float | None) -> None:
-        self._lock = lock
+    def __init__(self, locks: Sequence[threading.Lock], deadline: float | None) -> None:
+        self._locks = locks
         self._deadline = deadline
 
     def __enter__(self) -> None:
-        if self._lock.acquire(blocking=False):
-            return
-        patience = remaining(self._deadline)
-        if not self._lock.acquire(timeout=WITHOUT_END if patience is None else patience):
-            raise DeadlineExceeded
+        taken: list[threading.Lock] = []
+        try:
+            for lock in self._locks:
+                self._take(lock)
+                taken.append(lock)
+        except BaseException:
+            _release(taken)
+            raise
 
     def __exit__(self, *_: object) -> None:
-        self._lock.release()
+        _release(self._locks)
+
+    def _take(self, lock: threading.Lock) -> None:
+        if lock.acquire(blocking=False):
+            return
+        patience = remaining(self._deadline)
+        if not lock.acquire(timeout=WITHOUT_END if patience is None else patience):
+            raise DeadlineExceeded
+
+
+def _release(locks: Sequence[threading.Lock]) -> None:
+    for lock in reversed(locks):
+        lock.release()
 
 
 class Locked(Generic[T]):
@@ -72,23 +89,16 @@ class Locks:
 
     def of(self, access: Access, key: Hashable) -> Held:
         """The lock of one key. Never take a second one while holding it: use `all_of`."""
-        return Held(self._stripes[_stripe(access, key)], access.deadline)
+        return Held([self._stripes[_stripe(access, key)]], access.deadline)
 
-    @contextmanager
-    def all_of(self, access: Access, keys: Iterable[Hashable]) -> Iterator[None]:
-        """Hold the locks of several keys, taken in one order for all. Raises DeadlineExceeded."""
-        with ExitStack() as held:
-            for stripe in sorted({_stripe(access, key) for key in keys}):
-                held.enter_context(Held(self._stripes[stripe], access.deadline))
-            yield
+    def all_of(self, access: Access, keys: Iterable[Hashable]) -> Held:
+        """The locks of several keys, in one order for all."""
+        stripes = sorted({_stripe(access, key) for key in keys})
+        return Held([self._stripes[stripe] for stripe in stripes], access.deadline)
 
-    @contextmanager
-    def all(self, access: Access) -> Iterator[None]:
-        """Hold all locks. Raises DeadlineExceeded."""
-        with ExitStack() as held:
-            for stripe in self._stripes:
-                held.enter_context(Held(stripe, access.deadline))
-            yield
+    def all(self, access: Access) -> Held:
+        """All locks."""
+        return Held(self._stripes, access.deadline)
 
 
 def _stripe(access: Access, key: Hashable) -> int:

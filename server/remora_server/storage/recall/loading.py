@@ -147,7 +147,7 @@ class RecallLoader:
 
     def turn(self, read: Read) -> Held:
         """The turn of one large search. Entering raises DeadlineExceeded."""
-        return Held(self._large, read.deadline)
+        return Held([self._large], read.deadline)
 
     def _require_room_of_part(self, tenant_id: str, user_id: str, uid: int) -> None:
         self._require_room(self._recall.bytes_of(tenant_id, user_id=user_id, uid=uid))
