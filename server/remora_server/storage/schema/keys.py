@@ -5,9 +5,9 @@ joined, and what stands for the leading parts is a prefix of the whole.
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import Enum
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 KeyPart: TypeAlias = str | int | Sequence[str]
 
@@ -28,19 +28,17 @@ class KeyType(Enum):
 
 def encode(types: Iterable[KeyType], parts: Iterable[KeyPart]) -> bytes:
     """The parts of a key, one for each type. Integers have 64 bits."""
-    return b"".join([_encode(kind, part) for kind, part in zip(types, parts, strict=True)])
+    return encoder(types)(parts)
 
 
-def _encode(kind: KeyType, part: KeyPart) -> bytes:
-    if kind is KeyType.TEXT and isinstance(part, str):
-        return _text(part)
-    if kind is KeyType.UNSIGNED and isinstance(part, int):
-        return _UNSIGNED.pack(part)
-    if kind is KeyType.SIGNED and isinstance(part, int):
-        return _UNSIGNED.pack(part + _SIGN)
-    if kind is KeyType.TEXTS and isinstance(part, list | tuple):
-        return encode_leading_texts(part) + _LIST_END
-    raise TypeError(f"{part!r} is no {kind.value}")
+def encoder(types: Iterable[KeyType]) -> Callable[[Iterable[KeyPart]], bytes]:
+    """The same for many keys of these types."""
+    encoders = [_ENCODERS[kind] for kind in types]
+
+    def encode_parts(parts: Iterable[KeyPart]) -> bytes:
+        return b"".join([encode_part(part) for encode_part, part in zip(encoders, parts, strict=True)])
+
+    return encode_parts
 
 
 def encode_leading_texts(texts: Iterable[str]) -> bytes:
@@ -51,6 +49,22 @@ def encode_leading_texts(texts: Iterable[str]) -> bytes:
 def _text(text: str) -> bytes:
     encoded = text.encode()
     return (encoded.replace(_NUL, _ESCAPED_NUL) if _NUL in encoded else encoded) + _TEXT_END
+
+
+def _texts(texts: Iterable[str]) -> bytes:
+    return encode_leading_texts(texts) + _LIST_END
+
+
+def _signed(number: int) -> bytes:
+    return _UNSIGNED.pack(number + _SIGN)
+
+
+_ENCODERS: Mapping[KeyType, Callable[[Any], bytes]] = {
+    KeyType.TEXT: _text,
+    KeyType.TEXTS: _texts,
+    KeyType.UNSIGNED: _UNSIGNED.pack,
+    KeyType.SIGNED: _signed,
+}
 
 
 def decode(types: Iterable[KeyType], data: bytes) -> tuple[KeyPart, ...]:

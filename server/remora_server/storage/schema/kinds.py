@@ -6,6 +6,8 @@ What applies, deletes, exports, repairs and checks records does so by these decl
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import cached_property
+from operator import attrgetter
 from typing import Any, Literal, TypeAlias
 
 from google.protobuf.descriptor import FieldDescriptor
@@ -76,6 +78,9 @@ class Field:
         own = self.descriptor.message_type
         self.is_time = own is not None and own.full_name == _TIMESTAMP
         """Whether it is a Timestamp, whose value is its microseconds."""
+        is_plain = not (self._has_presence or self._is_repeated)
+        self.of: Callable[[Any], Any] = attrgetter(path) if is_plain else self._read
+        """The value in a message; None if the field has presence and is not set."""
 
     @property
     def key_type(self) -> KeyType:
@@ -86,7 +91,7 @@ class Field:
             return KeyType.TEXTS
         return _KEY_TYPES[self.descriptor.cpp_type]
 
-    @property
+    @cached_property
     def column_type(self) -> ColumnType:
         """What it is as a column."""
         if self.is_time:
@@ -95,8 +100,7 @@ class Field:
             return "bytes"
         return _COLUMN_TYPES[self.descriptor.cpp_type]
 
-    def of(self, message: Message) -> Any:  # noqa: ANN401 - of the field's type
-        """The value in a message; None if the field has presence and is not set."""
+    def _read(self, message: Message) -> Any:  # noqa: ANN401 - of the field's type
         found = self._parent(message) if self._above else message
         if self._has_presence and not found.HasField(self.name):
             return None
@@ -199,6 +203,8 @@ class Kind:
         self.has_long_bodies = has_long_bodies
         self.partition_types = tuple(field.key_type for field in self.partition)
         self.key_types = tuple(field.key_type for field in self.key)
+        self._encode_partition = keys.encoder(self.partition_types)
+        self._encode_key = keys.encoder(self.key_types)
         self._require_sense()
 
     def _require_sense(self) -> None:
@@ -249,12 +255,14 @@ class Kind:
     def place(self, message: Message) -> tuple[bytes, bytes]:
         """The partition and the key of a message."""
         return (
-            keys.encode(self.partition_types, [field.of(message) for field in self.partition]),
-            keys.encode(self.key_types, [field.of(message) for field in self.key]),
+            self._encode_partition([field.of(message) for field in self.partition]),
+            self._encode_key([field.of(message) for field in self.key]),
         )
 
     def encode_partition(self, *parts: KeyPart) -> bytes:
         """The partition with these parts; where there are fewer than it has, what all begin with that begin so."""
+        if len(parts) == len(self.partition):
+            return self._encode_partition(parts)
         return keys.encode(self.partition_types[: len(parts)], parts)
 
     def encode_leading(self, *texts: str) -> bytes:
@@ -263,7 +271,7 @@ class Kind:
 
     def encode_key(self, *parts: KeyPart) -> bytes:
         """The key with these parts."""
-        return keys.encode(self.key_types, parts)
+        return self._encode_key(parts)
 
     def draft(self, message: Message, expire_time: int | None = None) -> RecordDraft:
         """A message as a record. `expire_time` is for a kind that has no field for it."""
@@ -272,7 +280,7 @@ class Kind:
             partition=partition,
             key=key,
             user_id=self.user.of(message) or "" if self.user else "",
-            columns=tuple(field.of(message) for field in self.columns),
+            columns=tuple([field.of(message) for field in self.columns]),
             expire_time=self.expires.of(message) if self.expires else expire_time,
             body=message.SerializeToString(),
         )
