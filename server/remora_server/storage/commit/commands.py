@@ -9,11 +9,32 @@ from typing import TypeVar
 from msgspec import Struct
 
 from remora_server.domain.calls import Outcome, Write
+from remora_server.domain.errors import (
+    DeadlineExceeded,
+    MemoryExhausted,
+    Overloaded,
+    RemoraError,
+    RequestTooLarge,
+    StoreDamaged,
+    StoreFailed,
+    StoreFull,
+)
 from remora_server.storage.commit.changes import Change
 from remora_server.storage.commit.clock import Clock
 from remora_server.storage.commit.commits import Accepted, Commits
 
 T = TypeVar("T")
+
+UNDECIDED = (
+    DeadlineExceeded,
+    MemoryExhausted,
+    Overloaded,
+    RequestTooLarge,
+    StoreDamaged,
+    StoreFailed,
+    StoreFull,
+)
+"""Failures that say nothing of what has been accepted."""
 
 
 class Planned(Struct, frozen=True):
@@ -41,18 +62,31 @@ class Commands:
         """Run one command.
 
         Entering `held` takes the command's locks and gives what has been accepted. `plan` decides on that and the time;
-        None says that there is nothing to change.
+        None says that there is nothing to change. A refusal is raised once readers see what it is for: who is told that
+        something exists finds it.
         """
         repeated = self._commits.repeated(write)
         if repeated is not None:
             return repeated
+        try:
+            accepted = self._decide(write, held, plan)
+        except UNDECIDED:
+            raise
+        except RemoraError:
+            self._commits.wait_accepted(write.deadline)
+            raise
+        return self._commits.finish(write, accepted)
+
+    def _decide(
+        self, write: Write, held: AbstractContextManager[T], plan: Callable[[T, int], Planned | None]
+    ) -> Accepted:
         with held as found:
             # The same request may have been accepted while this one waited for the locks.
             accepted = self._commits.accepted_meanwhile(write)
             if accepted is None:
                 now = self._clock()
                 accepted = self._accept(write, plan(found, now), now)
-        return self._commits.finish(write, accepted)
+            return accepted
 
     def _accept(self, write: Write, planned: Planned | None, now: int) -> Accepted:
         if planned is None:

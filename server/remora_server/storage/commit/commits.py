@@ -120,6 +120,10 @@ class Commits:
         except _native.JournalFailed as error:
             raise StoreFailed from error
 
+    def wait_accepted(self, deadline: float | None) -> None:
+        """Wait until readers see all that has been accepted. Raises DeadlineExceeded, StoreFailed."""
+        self.wait_published(self._core.accepted(), deadline)
+
     def begin(self, read: Read) -> int:
         """Wait for the revision that a read asks for, and return the one that it sees at least.
 

@@ -56,7 +56,6 @@ class Threads:
     """Lists, copies, prunes and deletes threads."""
 
     def __init__(self, context: StoreContext, values: ChannelValues) -> None:
-        self._core = context.core
         self._commits = context.commits
         self._commands = context.commands
         self._database = context.database
@@ -145,7 +144,7 @@ class Threads:
 
     def found(self, write: Write, scopes: Sequence[Scope]) -> dict[Scope, _Contents]:
         """The content of some scopes, under their locks: everything that was accepted."""
-        self._commits.wait_published(self._core.accepted(), write.deadline)
+        self._commits.wait_accepted(write.deadline)
         read = _read(write)
         return {scope: _Contents(self._checkpoints(read, scope), self._keys(read, scope.blobs)) for scope in scopes}
 
