@@ -9,7 +9,7 @@ import duckdb
 
 from remora_server._native import ColdItems, Core, ItemLoad
 from remora_server.domain.calls import Access, Read
-from remora_server.domain.errors import ItemsTooLarge
+from remora_server.domain.errors import ItemsTooLarge, MemoryExhausted
 from remora_server.domain.items import ItemSearch, NamespaceListing
 from remora_server.locking import Level
 from remora_server.storage.commit.commits import Commits
@@ -17,6 +17,7 @@ from remora_server.storage.commit.deadlines import require_time
 from remora_server.storage.commit.locks import Locks
 from remora_server.storage.database.database import Database
 from remora_server.storage.records.expiries import UnappliedExpiries
+from remora_server.storage.records.pages import Row, Selection, each_page
 from remora_server.storage.records.reader import LONG_AGO
 from remora_server.storage.schema.expressions import expression
 from remora_server.storage.schema.kinds import STORE_ITEMS
@@ -120,28 +121,45 @@ class ItemIndex:
                     self._load(access)
 
     def _load(self, access: Access) -> None:
+        """Load them with one query, or in pages where their values take more memory together than there is."""
+        try:
+            self._load_with(access, self._fill)
+        except MemoryExhausted:
+            self._load_with(access, self._fill_in_pages)
+
+    def _load_with(self, access: Access, fill: Callable[[Access, UnappliedExpiries, ItemLoad], None]) -> None:
         load = self._items.begin(STORE_ITEMS.number, access.tenant_id)
         try:
             accepted = self._core.kind_touched(STORE_ITEMS.number)
             self._commits.wait_published(accepted, access.deadline)
             self._commits.wait_applied(accepted, access.deadline)
-            later = UnappliedExpiries(self._core, STORE_ITEMS, access.tenant_id)
-            self._database.snapshot(lambda cursor: self._fill(access, later, load, cursor))
+            fill(access, UnappliedExpiries(self._core, STORE_ITEMS, access.tenant_id), load)
             load.finish()
         finally:
             load.abandon()
 
-    def _fill(
-        self, access: Access, later: UnappliedExpiries, load: ItemLoad, cursor: duckdb.DuckDBPyConnection
-    ) -> None:
-        with later.source(cursor) as source:
-            cursor.execute(_rows(source), [access.tenant_id])
-            while rows := cursor.fetchmany(LOADED_AT_ONCE):
-                taken = load.fill(rows)
-                if taken > self._budget:
-                    raise ItemsTooLarge(taken, self._budget)
-                require_time(access.deadline)
+    def _fill(self, access: Access, later: UnappliedExpiries, load: ItemLoad) -> None:
+        selection = _of_tenant(access)
+
+        def read(cursor: duckdb.DuckDBPyConnection) -> None:
+            with later.source(cursor) as source:
+                cursor.execute(selection.query(source), selection.parameters)
+                while rows := cursor.fetchmany(LOADED_AT_ONCE):
+                    self._take(access, load, rows)
+
+        self._database.snapshot(read)
+
+    def _fill_in_pages(self, access: Access, later: UnappliedExpiries, load: ItemLoad) -> None:
+        for rows in each_page(self._database, _of_tenant(access), rows=LOADED_AT_ONCE, source=later.source):
+            self._take(access, load, rows)
+
+    def _take(self, access: Access, load: ItemLoad, rows: list[Row]) -> None:
+        taken = load.fill(rows)
+        if taken > self._budget:
+            raise ItemsTooLarge(taken, self._budget)
+        require_time(access.deadline)
 
 
-def _rows(source: str) -> str:
-    return f"SELECT partition, key, body, revision, expire_time FROM {source} WHERE tenant_id = ?"  # noqa: S608 - ours
+def _of_tenant(access: Access) -> Selection:
+    columns = "partition, key, body, revision, expire_time"
+    return Selection(STORE_ITEMS.name, columns, "tenant_id = ?", [access.tenant_id])

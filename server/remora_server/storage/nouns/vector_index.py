@@ -10,7 +10,7 @@ import duckdb
 from remora_server import _native
 from remora_server._native import ColdVectors, Core, VectorLoad
 from remora_server.domain.calls import Access, Read
-from remora_server.domain.errors import VectorsTooLarge
+from remora_server.domain.errors import MemoryExhausted, VectorsTooLarge
 from remora_server.domain.filters import Filter
 from remora_server.domain.vectors import VectorQuery
 from remora_server.locking import Level
@@ -18,6 +18,7 @@ from remora_server.storage.commit.commits import Commits
 from remora_server.storage.commit.deadlines import require_time
 from remora_server.storage.commit.locks import Locks
 from remora_server.storage.database.database import Database
+from remora_server.storage.records.pages import Row, Selection, each_page
 from remora_server.storage.records.reader import Partition
 from remora_server.storage.schema.expressions import expression
 from remora_server.storage.schema.kinds import VECTORS, Kind
@@ -139,6 +140,15 @@ class VectorIndex:
                     self._load(access, place, user_id)
 
     def _load(self, access: Access, place: Partition, user_id: str) -> None:
+        """Load it with one query, or in pages where its bodies take more memory together than there is."""
+        try:
+            self._load_with(access, place, user_id, self._fill)
+        except MemoryExhausted:
+            self._load_with(access, place, user_id, self._fill_in_pages)
+
+    def _load_with(
+        self, access: Access, place: Partition, user_id: str, fill: Callable[[Access, Partition, VectorLoad], None]
+    ) -> None:
         load = self._vectors.begin(
             self._kind.number, access.tenant_id, place.partition, user_id, by_words=self._by_words
         )
@@ -146,21 +156,36 @@ class VectorIndex:
             accepted = self._core.kind_touched(self._kind.number)
             self._commits.wait_published(accepted, access.deadline)
             self._commits.wait_applied(accepted, access.deadline)
-            self._database.snapshot(lambda cursor: self._fill(access, place, load, cursor))
+            fill(access, place, load)
             load.finish()
         finally:
             load.abandon()
 
-    def _fill(self, access: Access, place: Partition, load: VectorLoad, cursor: duckdb.DuckDBPyConnection) -> None:
-        at = _native.place(access.tenant_id, 0, place.partition)
-        rows_of_place = f"""SELECT key, body FROM {self._kind.name}
-            WHERE place = ? AND (tenant_id, conversation_uid, partition) = (?, 0, ?)"""  # noqa: S608 - a table of ours
-        cursor.execute(rows_of_place, [at, access.tenant_id, place.partition])
-        while rows := cursor.fetchmany(LOADED_AT_ONCE):
-            taken = load.fill(rows)
-            if taken > self._budget:
-                raise VectorsTooLarge(taken, self._budget)
-            require_time(access.deadline)
+    def _fill(self, access: Access, place: Partition, load: VectorLoad) -> None:
+        selection = _of_place(access, place)
+
+        def read(cursor: duckdb.DuckDBPyConnection) -> None:
+            cursor.execute(selection.query(selection.table), selection.parameters)
+            while rows := cursor.fetchmany(LOADED_AT_ONCE):
+                self._take(access, load, rows)
+
+        self._database.snapshot(read)
+
+    def _fill_in_pages(self, access: Access, place: Partition, load: VectorLoad) -> None:
+        for rows in each_page(self._database, _of_place(access, place), rows=LOADED_AT_ONCE):
+            self._take(access, load, rows)
+
+    def _take(self, access: Access, load: VectorLoad, rows: list[Row]) -> None:
+        taken = load.fill(rows)
+        if taken > self._budget:
+            raise VectorsTooLarge(taken, self._budget)
+        require_time(access.deadline)
+
+
+def _of_place(access: Access, place: Partition) -> Selection:
+    where = "place = ? AND (tenant_id, conversation_uid, partition) = (?, 0, ?)"
+    at = _native.place(access.tenant_id, 0, place.partition)
+    return Selection(place.kind.name, "key, body", where, [at, access.tenant_id, place.partition])
 
 
 def _expression(given: Filter | None) -> tuple[Any, ...] | None:

@@ -13,12 +13,13 @@ from msgspec.structs import replace
 from remora_server import _native, wire
 from remora_server._native import ColdRecords, Core, StoredRecord
 from remora_server.domain.calls import Access
-from remora_server.domain.errors import StoreDamaged, StoreFailed
+from remora_server.domain.errors import MemoryExhausted, StoreDamaged, StoreFailed
 from remora_server.domain.replies import REPLY_BYTES, read_fitting
 from remora_server.storage.commit.applier import Applier
 from remora_server.storage.commit.clock import Clock
 from remora_server.storage.commit.deadlines import require_time
 from remora_server.storage.database.database import Database
+from remora_server.storage.records.pages import Selection, each_page
 from remora_server.storage.schema.kinds import Kind, Position, Value, parts_of
 from remora_server.storage.v1 import record_pb2
 
@@ -26,6 +27,7 @@ NEWEST_ROWS = 256
 """How many rows are loaded of a partition of which only the newest are asked for, before all are."""
 ROWS_WITH_BODIES = 16
 """Rows that are loaded with their bodies, unread: of more, only the bodies are read that are asked for."""
+NO_BODY = "NULL"
 RELOAD_SECONDS = 0.1
 LONG_AGO = 0
 """A time by which nothing has expired."""
@@ -305,7 +307,7 @@ class RecordReader:
         """Load the last `limit` rows in an order, or all if it is None."""
         names = _order_columns(place.kind, order)
         ending = f"ORDER BY {', '.join(f'{name} DESC' for name in names)} LIMIT {limit}" if limit else ""
-        body = "body" if limit and limit <= ROWS_WITH_BODIES else "NULL"
+        body = "body" if limit and limit <= ROWS_WITH_BODIES else NO_BODY
 
         def load() -> bool:
             as_of = self._applier.applied
@@ -331,9 +333,31 @@ class RecordReader:
     def _rows(
         self, access: Access, place: Partition, rest: str = "", *, keys: Sequence[bytes] | None = None, body: str
     ) -> list[Row]:
-        """The database's rows of a partition as the engine takes them: all, or those of some keys."""
-        own = "".join(f", {name}" for name in place.kind.column_names)
-        columns = f"key, revision, ordinal, user_id, expire_time, upload_id, {body}{own}"
+        """The database's rows of a partition as the engine takes them: all, or those of some keys. Where their bodies
+        take more memory than there is, those of some keys are read in pages, and others come without.
+        """
+        columns = ", ".join(
+            ["key", "revision", "ordinal", "user_id", "expire_time", "upload_id", body, *place.kind.column_names]
+        )
+        try:
+            return self._read(access, place, columns, rest, keys)
+        except MemoryExhausted:
+            if body == NO_BODY:
+                raise
+        if keys is None:
+            return self._rows(access, place, rest, body=NO_BODY)
+        at = _native.place(access.tenant_id, place.uid, place.partition)
+        where = (
+            "place = ? AND (tenant_id, conversation_uid, partition) = (?, ?, ?) AND key IN (SELECT unnest(?::BLOB[]))"
+        )
+        parameters = [at, access.tenant_id, place.uid, place.partition, list(keys)]
+        selection = Selection(place.kind.name, columns, where, parameters)
+        pages = each_page(self._database, selection, rows=len(keys))
+        return [row for page in pages for row in page]
+
+    def _read(
+        self, access: Access, place: Partition, columns: str, rest: str, keys: Sequence[bytes] | None
+    ) -> list[Row]:
         # DuckDB would look at each of these in all rows: together they are looked at where the place is right.
         names, values = ["tenant_id", "conversation_uid", "partition"], [access.tenant_id, place.uid, place.partition]
         if keys is not None and len(keys) == 1:
