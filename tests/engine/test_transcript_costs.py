@@ -40,8 +40,9 @@ COUNTER = NativeTokenCounter()
 
 def measured(renderer: Renderer, section: Section, messages: list[ContextMessage]) -> int:
     """The measure of a context of nothing but these messages."""
-    shares = dict(share for message in messages for share in renderer.shares(section, message))
-    return renderer.fixed + sum(renderer.measure(section, messages)) + sum(shares.values())
+    measured = renderer.measured(section, messages)
+    shares = dict(share for shared in measured.shares for share in shared)
+    return renderer.fixed + sum(measured.measures) + sum(shares.values())
 
 
 @ENCODINGS

@@ -271,11 +271,12 @@ class _Assembly(Struct, frozen=True):
         """
         ranks = {unit[0].place: rank for rank, unit in enumerate(found.units)}
         while True:
-            hits = sorted(selection.units(Section.RECALLED), key=lambda unit: ranks.get(unit[0].place, len(ranks)))
-            recent = sorted(selection.units(Section.RECENT), key=lambda unit: unit[0].sequence)
-            summary = next((unit[0] for unit in selection.units(Section.SUMMARY)), None)
-            facts = {section: [unit[0] for unit in selection.units(section)] for section in ELEMENTS}
-            working = tuple([unit[0] for unit in selection.units(Section.WORKING_MEMORY)])
+            units = selection.units()
+            hits = sorted(units[Section.RECALLED], key=lambda unit: ranks.get(unit[0].place, len(ranks)))
+            recent = sorted(units[Section.RECENT], key=lambda unit: unit[0].sequence)
+            summary = next((unit[0] for unit in units[Section.SUMMARY]), None)
+            facts = {section: [unit[0] for unit in units[section]] for section in ELEMENTS}
+            working = tuple([unit[0] for unit in units[Section.WORKING_MEMORY]])
             rendered = self.renderer.render(Chosen(pinned.system, hits, recent, summary, facts, working))
             if rendered.tokens_used <= self.request.max_tokens or not selection.drop_last():
                 break

@@ -3,20 +3,34 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from itertools import islice
+from operator import attrgetter
 
 from msgspec import Struct
 
 from remora_server.domain.context import Section
-from remora_server.domain.context_messages import Place, Unit
-from remora_server.domain.renderings import Renderer
+from remora_server.domain.context_messages import ContextMessage, Place, Unit
+from remora_server.domain.renderings import Renderer, Share
 from remora_server.domain.replies import REPLY_BYTES
 
 ITEM_BYTES = 256
 """More than the bytes of an item besides its message and its conversation's id, and more than a line with a session's
 date.
 """
+
+
+_SHARES = attrgetter("shares")
+
+
+class Weight(Struct, frozen=True, gc=False):
+    """What a message adds to a context in a section: its measure, its bytes in the reply, and the costs that it shares
+    with others.
+    """
+
+    measure: int
+    reply_bytes: int
+    shares: tuple[Share, ...] = ()
 
 
 class Candidate(Struct, frozen=True, eq=False, gc=False):
@@ -30,31 +44,50 @@ class Candidate(Struct, frozen=True, eq=False, gc=False):
     places: tuple[Place, ...]
 
 
+def weigh(renderer: Renderer, section: Section, messages: Sequence[ContextMessage]) -> list[Weight]:
+    """What each message adds. All are measured at once."""
+    measured = renderer.measured(section, messages)
+    here = {message.conversation_id for message in messages}
+    around = {conversation_id: len(conversation_id.encode()) + ITEM_BYTES for conversation_id in here}
+    sizes = [len(message.encoded) + around[message.conversation_id] for message in messages]
+    if not measured.text_bytes:
+        return list(map(Weight, measured.measures, sizes))
+    sizes = [size + text for size, text in zip(sizes, measured.text_bytes, strict=True)]
+    return list(map(Weight, measured.measures, sizes, measured.shares))
+
+
+def candidate_of(
+    section: Section, units: Sequence[Unit], messages: Sequence[ContextMessage], weights: Sequence[Weight]
+) -> Candidate:
+    """Units as a candidate, with all of their messages and the weight of each."""
+    return Candidate(
+        section,
+        tuple(units),
+        sum([weight.measure for weight in weights]),
+        dict([share for weight in weights for share in weight.shares]),
+        sum([weight.reply_bytes for weight in weights]),
+        tuple([message.place for message in messages]),
+    )
+
+
 def candidates(renderer: Renderer, section: Section, groups: Sequence[Sequence[Unit]]) -> list[Candidate]:
-    """Groups of units with their measures, which are computed for all at once."""
+    """Groups of units as candidates."""
     if not groups:
         return []
     messages = [[message for unit in units for message in unit] for units in groups]
-    measures = iter(renderer.measure(section, [message for listed in messages for message in listed]))
-    made = []
-    here = {message.conversation_id for listed in messages for message in listed}
-    identities = {conversation_id: len(conversation_id.encode()) + ITEM_BYTES for conversation_id in here}
-    is_listed = renderer.lists(section)
-    for units, listed in zip(groups, messages, strict=True):
-        measure = sum(islice(measures, len(listed)))
-        reply_bytes = sum([len(message.encoded) + identities[message.conversation_id] for message in listed])
-        shares: dict[Hashable, int] = {}
-        if is_listed:
-            reply_bytes += sum([renderer.text_bytes(section, message) for message in listed])
-            shares.update([share for message in listed for share in renderer.shares(section, message)])
-        places = tuple([message.place for message in listed])
-        made.append(Candidate(section, tuple(units), measure, shares, reply_bytes, places))
-    return made
+    weights = iter(weigh(renderer, section, [message for listed in messages for message in listed]))
+    return [
+        candidate_of(section, units, listed, list(islice(weights, len(listed))))
+        for units, listed in zip(groups, messages, strict=True)
+    ]
 
 
-def would_fill(able: Sequence[Candidate], limit: int) -> bool:
-    """Whether all candidates together exceed a limit or the reply."""
-    return sum(each.measure for each in able) > limit or sum(each.reply_bytes for each in able) > REPLY_BYTES
+def would_fill(weights: Sequence[Weight], limit: int) -> bool:
+    """Whether all messages together exceed a limit or the reply. The costs that they share are not counted."""
+    return (
+        sum([weight.measure for weight in weights]) > limit
+        or sum([weight.reply_bytes for weight in weights]) > REPLY_BYTES
+    )
 
 
 class Selection:
@@ -94,9 +127,12 @@ class Selection:
         """The section of a message that is in."""
         return self._held[place].section
 
-    def units(self, section: Section) -> list[Unit]:
-        """A section's units in the order of choosing."""
-        return [unit for candidate in self._chosen if candidate.section is section for unit in candidate.units]
+    def units(self) -> Mapping[Section, Sequence[Unit]]:
+        """The units of each section in the order of choosing."""
+        units: dict[Section, list[Unit]] = {section: [] for section in Section}
+        for candidate in self._chosen:
+            units[candidate.section] += candidate.units
+        return units
 
     def has(self, candidate: Candidate) -> bool:
         """Whether any of its messages is in."""
@@ -129,15 +165,40 @@ class Selection:
         """
         return [candidate for candidate in ordered if self.take(candidate, limit)]
 
-    def take_run(self, ordered: Iterable[Candidate], limit: int) -> list[Candidate]:
+    def take_run(self, ordered: Sequence[Candidate], limit: int) -> Sequence[Candidate]:
         """Take candidates from the front until one does not fit within a limit, and return the rest. A candidate with
         messages that were recalled before replaces these.
         """
-        waiting = list(ordered)
+        if self._are_apart(ordered):
+            taken = self._fitting(ordered, limit)
+            self._add_apart(ordered[:taken])
+            return ordered[taken:]
         taken = 0
-        while taken < len(waiting) and self._take_over(waiting[taken], limit):
+        while taken < len(ordered) and self._take_over(ordered[taken], limit):
             taken += 1
-        return waiting[taken:]
+        return ordered[taken:]
+
+    def _are_apart(self, candidates: Sequence[Candidate]) -> bool:
+        """Whether none shares a cost, and no message of them is in."""
+        places = [place for candidate in candidates for place in candidate.places]
+        return self._held.keys().isdisjoint(places) and not any(map(_SHARES, candidates))
+
+    def _fitting(self, ordered: Sequence[Candidate], limit: int) -> int:
+        """How many candidates from the front fit together, if none shares a cost."""
+        spent, room = self._spent, self._room
+        for number, candidate in enumerate(ordered):
+            spent += candidate.measure
+            room -= candidate.reply_bytes
+            if spent > limit or room < 0:
+                return number
+        return len(ordered)
+
+    def _add_apart(self, candidates: Sequence[Candidate]) -> None:
+        """Add candidates that share no cost."""
+        self._spent += sum([candidate.measure for candidate in candidates])
+        self._room -= sum([candidate.reply_bytes for candidate in candidates])
+        self._held.update([(place, candidate) for candidate in candidates for place in candidate.places])
+        self._chosen += candidates
 
     def _take_over(self, candidate: Candidate, limit: int) -> bool:
         if not self.has(candidate):

@@ -47,27 +47,26 @@ class Origins(Struct, frozen=True):
     def _item(
         self, message: ContextMessage, place: Place, tokens: int, selection: Selection, renderer: Renderer
     ) -> Item:
-        rank, score, section = None, None, selection.section(place)
-        if section is Section.RECALLED:
-            rank, score = self.found.found.get(place, (None, None))
-        if section is Section.FACTS:
-            rank, score = self.facts[place]
+        """One item. The arguments are in the order of the fields, which takes half the time."""
+        section = selection.section(place)
+        if section in _REASONS:
+            score, reason, fact_id = None, _REASONS[section], ""
+        else:
+            rank, score = self._found(section, place)
+            reason, fact_id = self._reason(message, section, rank), _fact_id(message, section)
+        uncounted = renderer.uncounted(section, message) if message.images or message.uncounted else ()
+        partial = place in self.pinned.partial
         return Item(
-            encoded=message.encoded,
-            conversation_id=message.conversation_id,
-            sequence=message.sequence,
-            section=section,
-            score=score,
-            tokens=tokens,
-            reason=self._reason(message, section, rank),
-            uncounted=renderer.uncounted(section, message),
-            partial=place in self.pinned.partial,
-            fact_id=_fact_id(message, section),
-        )
+            message.encoded, place[0], place[1], section, score, tokens, reason, uncounted, partial, fact_id
+        )  # fmt: skip
+
+    def _found(self, section: Section, place: Place) -> tuple[int | None, float | None]:
+        """The rank and the score of what a query found."""
+        if section is Section.RECALLED:
+            return self.found.found.get(place, (None, None))
+        return self.facts[place] if section is Section.FACTS else (None, None)
 
     def _reason(self, message: ContextMessage, section: Section, rank: int | None) -> str:
-        if section in _REASONS:
-            return _REASONS[section]
         if section is Section.SYSTEM:
             return GIVEN_SYSTEM if self.request.system else STORED_SYSTEM
         if section is Section.SUMMARY and self.summary is not None:

@@ -7,7 +7,6 @@ from itertools import islice, takewhile
 from typing import Protocol
 
 from msgspec import Struct, field
-from msgspec.structs import replace
 
 from remora_server.domain.calls import Read
 from remora_server.domain.context_messages import USER, ContextMessage, MessageReader, Place, Unit, whole_units
@@ -67,8 +66,9 @@ class UserMessages:
         messages: list[ContextMessage] = []
         before, more = None, True
         while more:
-            query = MessageQuery(conversation_id, before_sequence=before, limit=page, view=View.WINDOW)
-            found = self._list(query)
+            found = self._list(
+                MessageQuery(conversation_id, self._user_id, before_sequence=before, limit=page, view=View.WINDOW)
+            )
             messages = self._reader.page(conversation_id, found.encoded) + messages
             yield messages
             before, more = found.first_sequence, found.more
@@ -76,17 +76,17 @@ class UserMessages:
 
     def newest_of(self, conversation_id: str, *roles: str) -> ContextMessage | None:
         """The newest message of one of the roles."""
-        found = self._list(MessageQuery(conversation_id, roles=roles, limit=1))
+        found = self._list(MessageQuery(conversation_id, self._user_id, roles, limit=1))
         return next(iter(self._reader.page(conversation_id, found.encoded)), None)
 
     def newest_said(self, conversation_id: str) -> ContextMessage | None:
         """The last message of the user, unless it is long before the tools' results of that role."""
-        found = self._list(MessageQuery(conversation_id, roles=(USER,), limit=TOOL_REACH))
+        found = self._list(MessageQuery(conversation_id, self._user_id, (USER,), limit=TOOL_REACH))
         said = [message for message in self._reader.page(conversation_id, found.encoded) if message.opens_turn]
         return said[-1] if said else None
 
     def _list(self, query: MessageQuery) -> MessagePage:
-        return self._source.list(self._read, replace(query, user_id=self._user_id))
+        return self._source.list(self._read, query)
 
 
 class Beside(Struct, frozen=True):

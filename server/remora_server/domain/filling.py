@@ -56,7 +56,7 @@ class Run:
 
     def __init__(self, ordered: Sequence[Candidate]) -> None:
         self.considered = ordered
-        self._waiting = list(ordered)
+        self._waiting = ordered
 
     def fill(self, selection: Selection, limit: int) -> None:
         self._waiting = selection.take_run(self._waiting, limit)

@@ -7,7 +7,7 @@ from itertools import accumulate, islice
 
 from msgspec import Struct
 
-from remora_server.domain.budgets import Candidate, candidates, would_fill
+from remora_server.domain.budgets import Candidate, Weight, candidate_of, weigh, would_fill
 from remora_server.domain.context import ContextRequest, Section
 from remora_server.domain.context_messages import USER, ContextMessage
 from remora_server.domain.context_sources import LARGEST_PAGE, TOOL_REACH, UserMessages
@@ -37,8 +37,8 @@ class NewestTurns(Struct, frozen=True):
             return Recent(), []
         limit = self.renderer.limit(self.request.max_tokens)
         page = min(LARGEST_PAGE, max(SMALLEST_PAGE, self.request.max_tokens // PAGE_TOKENS))
-        recent, runs = Recent(), list[Candidate]()
-        made: dict[tuple[int, ...], Candidate] = {}
+        recent, before = Recent(), tuple[Turn, ...]()
+        weights: dict[int, Weight] = {}
         measure, count = 0, 0
 
         def following() -> int:
@@ -47,20 +47,24 @@ class NewestTurns(Struct, frozen=True):
         for newest in self.messages.newest(self.request.conversation_id, page=page, following=following):
             recent = recent_turns(newest)
             before = self._as_many_as_asked(recent)
-            runs = self._candidates(before, made)
-            measure, count = sum([run.measure for run in runs]), len(newest)
-            if self._is_settled(recent, newest) and (len(before) < len(recent.before) or would_fill(runs, limit)):
+            weighed = self._weighed(before, weights)
+            measure, count = sum([weight.measure for weight in weighed]), len(newest)
+            if self._is_settled(recent, newest) and (len(before) < len(recent.before) or would_fill(weighed, limit)):
                 break
-        return recent, runs
+        return recent, [
+            candidate_of(Section.RECENT, turn.units, turn.messages, [weights[each.sequence] for each in turn.messages])
+            for turn in before
+        ]
 
-    def _candidates(self, turns: Sequence[Turn], made: dict[tuple[int, ...], Candidate]) -> list[Candidate]:
-        """Turns as candidates, of which those of the pages before are `made`, by the sequences of their messages."""
-        keys = [tuple([message.sequence for message in turn.messages]) for turn in turns]
-        new = {key: turn.units for key, turn in zip(keys, turns, strict=True) if key not in made}
-        made.update(zip(new, candidates(self.renderer, Section.RECENT, list(new.values())), strict=True))
-        return [made[key] for key in keys]
+    def _weighed(self, turns: Sequence[Turn], weights: dict[int, Weight]) -> list[Weight]:
+        """The weight of each message. `weights` are those of the pages before, by sequence, and get the new ones."""
+        messages = [message for turn in turns for message in turn.messages]
+        new = [message for message in messages if message.sequence not in weights]
+        sequences = [message.sequence for message in new]
+        weights.update(zip(sequences, weigh(self.renderer, Section.RECENT, new), strict=True))
+        return [weights[message.sequence] for message in messages]
 
-    def _as_many_as_asked(self, recent: Recent) -> Sequence[Turn]:
+    def _as_many_as_asked(self, recent: Recent) -> tuple[Turn, ...]:
         """The turns before the pinned ones, up to the number of messages that was requested."""
         most = self.request.recent_messages
         if most is None:

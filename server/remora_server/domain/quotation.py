@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from datetime import date
-from itertools import groupby
+from functools import lru_cache
+from itertools import chain
 
 from msgspec import Struct
 
@@ -59,30 +60,28 @@ class Quotation(Struct, frozen=True):
         return f"[{day}, conversation {_one_line(message.conversation_id)}]\n"
 
     def lines(self, messages: Sequence[ContextMessage]) -> Lines:
-        """All lines."""
+        """All lines: by session, and by time within."""
+        sessions: dict[Hashable, list[ContextMessage]] = {}
+        for message in in_time(messages):
+            sessions.setdefault(self.session(message), []).append(message)
         lines: list[str] = []
         shown: list[int] = []
-        ordered = self._in_order(messages)
-        for _, session in groupby(ordered, self.session):
-            for number, message in enumerate(session):
-                if number == 0:
-                    lines.append(self.date_line(message))
-                shown.append(len(lines))
-                lines.append(self.line(message))
-        return Lines(tuple(lines), ordered, tuple(shown))
-
-    def _in_order(self, messages: Sequence[ContextMessage]) -> tuple[ContextMessage, ...]:
-        """By session, and by time within."""
-        ordered = sorted(messages, key=_moment)
-        first: dict[Hashable, int] = {}
-        for number, message in enumerate(ordered):
-            first.setdefault(self.session(message), number)
-        return tuple(sorted(ordered, key=lambda message: first[self.session(message)]))
+        for session in sessions.values():
+            lines.append(self.date_line(session[0]))
+            shown += range(len(lines), len(lines) + len(session))
+            lines += map(self.line, session)
+        return Lines(tuple(lines), tuple(chain.from_iterable(sessions.values())), tuple(shown))
 
 
 def day_of(message: ContextMessage) -> str:
     """When it was sent, in UTC."""
-    return date.fromordinal(EPOCH_ORDINAL + message.sent_time // DAY).isoformat()
+    return _named(message.sent_time // DAY)
+
+
+@lru_cache(maxsize=1_024)
+def _named(day: int) -> str:
+    """A day by its number since 1970."""
+    return date.fromordinal(EPOCH_ORDINAL + day).isoformat()
 
 
 def in_time(messages: Sequence[ContextMessage]) -> list[ContextMessage]:

@@ -24,7 +24,7 @@ from remora_server.domain.memory_list import (
     line_of,
     memory_lines,
 )
-from remora_server.domain.quotation import Lines, Quotation, in_time
+from remora_server.domain.quotation import DAY, Lines, Quotation, in_time
 from remora_server.domain.tokens import APPROXIMATE, APPROXIMATE_CHARACTERS
 
 EARLIER = "Earlier messages from memory, for reference; the conversation itself follows after them.\n"
@@ -34,6 +34,16 @@ EARLIER_ROLE = USER
 
 Share: TypeAlias = tuple[Hashable, int]
 """A cost that several messages share: its reason and its measure."""
+
+
+class Measured(Struct, frozen=True):
+    """What each of some messages adds to a context. `text_bytes` (in UTF-8) and the costs that it `shares` with others
+    are those of messages that stand in a text of the reply; otherwise they are empty.
+    """
+
+    measures: Sequence[int]
+    text_bytes: Sequence[int] = ()
+    shares: Sequence[tuple[Share, ...]] = ()
 
 
 class Chosen(Struct, frozen=True):
@@ -90,17 +100,8 @@ class Renderer(Protocol):
     def tokens(self, measure: int) -> int:
         """The least number of tokens that hold a measure."""
 
-    def measure(self, section: Section, messages: Sequence[ContextMessage]) -> list[int]:
-        """The measure of each message in a section."""
-
-    def lists(self, section: Section) -> bool:
-        """Whether a message of the section may share costs with others, or stand in a text of the reply."""
-
-    def shares(self, section: Section, message: ContextMessage) -> tuple[Share, ...]:
-        """The costs that the message shares with others."""
-
-    def text_bytes(self, section: Section, message: ContextMessage) -> int:
-        """The length of the message in a text of the reply, in UTF-8; 0 if it is in none."""
+    def measured(self, section: Section, messages: Sequence[ContextMessage]) -> Measured:
+        """What each message adds in a section."""
 
     def uncounted(self, section: Section, message: ContextMessage) -> tuple[str, ...]:
         """The parts of the message that are sent to a model and not counted."""
@@ -125,6 +126,10 @@ class Scale(Struct, frozen=True):
             return [len(line) for line in lines]
         return self.counting.texts(lines)
 
+    def listed(self, lines: Sequence[str], shares: Sequence[tuple[Share, ...]]) -> Measured:
+        """Messages that are these lines of a text and share these costs."""
+        return Measured(self.lines(lines), [len(line.encode()) for line in lines], shares)
+
     def tokens(self, measure: int) -> int:
         """A measure in tokens, rounded up."""
         return -(-measure // self.unit)
@@ -137,6 +142,24 @@ class Scale(Struct, frozen=True):
             total += measure
             added.append(self.tokens(total) - before)
         return added
+
+
+class _Dates:
+    """The lines over sessions as costs that messages share. Each is measured once."""
+
+    def __init__(self, scale: Scale, quotation: Quotation) -> None:
+        self._scale = scale
+        self._quotation = quotation
+        self._shares: dict[Hashable, Share] = {}
+
+    def share(self, message: ContextMessage) -> Share:
+        """The line over the message's session. Its date is that of the message."""
+        key = message.conversation_id, message.session_id, message.sent_time // DAY
+        share = self._shares.get(key)
+        if share is None:
+            measure = self._scale.lines([self._quotation.date_line(message)])[0]
+            share = self._shares[key] = self._quotation.session(message), measure
+        return share
 
 
 class _Listed(Struct, frozen=True):
@@ -160,6 +183,7 @@ class ChatRenderer:
         self._scale = Scale.of(counting)
         self._merge = merge
         self._quotation = Quotation(here)
+        self._dates = _Dates(self._scale, self._quotation)
         self._around: dict[str, Share] = {}
         self.fixed = REPLY_PRIMING * self._scale.unit
 
@@ -169,26 +193,18 @@ class ChatRenderer:
     def tokens(self, measure: int) -> int:
         return self._scale.tokens(measure)
 
-    def measure(self, section: Section, messages: Sequence[ContextMessage]) -> list[int]:
+    def measured(self, section: Section, messages: Sequence[ContextMessage]) -> Measured:
         if section in ELEMENTS:
-            return self._scale.lines([line_of(section, message) for message in messages])
+            around = self._share(KNOWN, KNOWN_ROLE, KNOWN, OPENING, CLOSING), _element(self._scale, section)
+            return self._scale.listed([line_of(section, message) for message in messages], [around] * len(messages))
         if self._quotes(section):
-            return self._scale.lines([self._quotation.line(message) for message in messages])
-        return self._of_messages(messages)
+            heading = self._share(EARLIER, EARLIER_ROLE, EARLIER)
+            shares = [(heading, self._dates.share(message)) for message in messages]
+            return self._scale.listed([self._quotation.line(message) for message in messages], shares)
+        return Measured(self._of_messages(messages))
 
     def _of_messages(self, messages: Sequence[ContextMessage]) -> list[int]:
         return [tokens * self._scale.unit for tokens in self._counting.messages(messages)]
-
-    def lists(self, section: Section) -> bool:
-        return section in ELEMENTS or self._quotes(section)
-
-    def shares(self, section: Section, message: ContextMessage) -> tuple[Share, ...]:
-        if section in ELEMENTS:
-            return self._share(KNOWN, KNOWN_ROLE, KNOWN, OPENING, CLOSING), _element(self._scale, section)
-        if not self._quotes(section):
-            return ()
-        date_line = self._scale.lines([self._quotation.date_line(message)])[0]
-        return self._share(EARLIER, EARLIER_ROLE, EARLIER), (self._quotation.session(message), date_line)
 
     def _share(self, key: str, role: str, *lines: str) -> Share:
         """What a message of these lines costs, which others have together; it is measured once."""
@@ -207,11 +223,6 @@ class ChatRenderer:
 
     def _quotes(self, section: Section) -> bool:
         return section is Section.RECALLED and self._merge is Merge.EARLIER
-
-    def text_bytes(self, section: Section, message: ContextMessage) -> int:
-        if section in ELEMENTS:
-            return len(line_of(section, message).encode())
-        return len(self._quotation.line(message).encode()) if self._quotes(section) else 0
 
     def uncounted(self, section: Section, message: ContextMessage) -> tuple[str, ...]:
         return () if self._quotes(section) else self._counting.uncounted(message)
@@ -257,28 +268,19 @@ class SystemPromptRenderer(ChatRenderer):
         super().__init__(counting, Merge.EARLIER, "")
         self._has_system = system is not None
 
-    def measure(self, section: Section, messages: Sequence[ContextMessage]) -> list[int]:
+    def measured(self, section: Section, messages: Sequence[ContextMessage]) -> Measured:
         if section in IN_SYSTEM:
-            return self._scale.lines([line_of(section, message) for message in messages])
-        return self._of_messages(messages)
-
-    def lists(self, section: Section) -> bool:
-        return section is Section.SYSTEM or section in IN_SYSTEM
-
-    def shares(self, section: Section, _message: ContextMessage) -> tuple[Share, ...]:
-        if section not in IN_SYSTEM:
-            return ()
-        return self._system_share(), _element(self._scale, section)
+            around = self._system_share(), _element(self._scale, section)
+            return self._scale.listed([line_of(section, message) for message in messages], [around] * len(messages))
+        measures = self._of_messages(messages)
+        if section is not Section.SYSTEM:
+            return Measured(measures)
+        return Measured(measures, [len(message.text.encode()) for message in messages], [()] * len(messages))
 
     def _system_share(self) -> Share:
         if not self._has_system:
             return self._share(OPENING, SYSTEM, OPENING, CLOSING)
         return OPENING, sum(self._scale.lines([GAP + OPENING, CLOSING])) + self._scale.unit - 1
-
-    def text_bytes(self, section: Section, message: ContextMessage) -> int:
-        if section is Section.SYSTEM:
-            return len(message.text.encode())
-        return len(line_of(section, message).encode()) if section in IN_SYSTEM else 0
 
     def uncounted(self, section: Section, message: ContextMessage) -> tuple[str, ...]:
         return () if section in IN_SYSTEM else self._counting.uncounted(message)
@@ -317,6 +319,7 @@ class TranscriptRenderer:
         self._counting = counting
         self._scale = Scale.of(counting)
         self._quotation = Quotation()
+        self._dates = _Dates(self._scale, self._quotation)
 
     def limit(self, max_tokens: int) -> int:
         return max_tokens * self._scale.unit
@@ -324,25 +327,13 @@ class TranscriptRenderer:
     def tokens(self, measure: int) -> int:
         return self._scale.tokens(measure)
 
-    def measure(self, section: Section, messages: Sequence[ContextMessage]) -> list[int]:
-        return self._scale.lines([self._line(section, message) for message in messages])
-
-    def _line(self, section: Section, message: ContextMessage) -> str:
-        return line_of(section, message) if section in ELEMENTS else self._quotation.line(message)
-
-    def lists(self, _section: Section) -> bool:
-        return True
-
-    def shares(self, section: Section, message: ContextMessage) -> tuple[Share, ...]:
+    def measured(self, section: Section, messages: Sequence[ContextMessage]) -> Measured:
         if section in ELEMENTS:
-            around = (OPENING, sum(self._scale.lines([OPENING, f"{CLOSING}\n"])))
-            return around, _element(self._scale, section)
-        if section in (Section.SYSTEM, Section.WORKING_MEMORY, Section.SUMMARY):
-            return ()
-        return ((self._quotation.session(message), self._scale.lines([self._quotation.date_line(message)])[0]),)
-
-    def text_bytes(self, section: Section, message: ContextMessage) -> int:
-        return len(self._line(section, message).encode())
+            around = (OPENING, sum(self._scale.lines([OPENING, f"{CLOSING}\n"]))), _element(self._scale, section)
+            return self._scale.listed([line_of(section, message) for message in messages], [around] * len(messages))
+        is_dated = section not in (Section.SYSTEM, Section.WORKING_MEMORY, Section.SUMMARY)
+        shares = [(self._dates.share(message),) if is_dated else () for message in messages]
+        return self._scale.listed([self._quotation.line(message) for message in messages], shares)
 
     def uncounted(self, _section: Section, _message: ContextMessage) -> tuple[str, ...]:
         return ()

@@ -23,8 +23,8 @@ class Truncation:
         self._whole = self._measure(messages)
         self._bare = self._measure([_with_text(message, "") for message in messages])
 
-    def _measure(self, messages: Sequence[ContextMessage]) -> list[int]:
-        return self._renderer.measure(Section.RECENT, messages)
+    def _measure(self, messages: Sequence[ContextMessage]) -> Sequence[int]:
+        return self._renderer.measured(Section.RECENT, messages).measures
 
     def _lengths(self, level: int) -> list[int]:
         """The measure of each message if no text is longer than `level`."""
@@ -63,7 +63,7 @@ def _shortened(message: ContextMessage, renderer: Renderer, length: int) -> Cont
         return _with_text(message, message.text[:characters] + mark(characters, len(message.text)))
 
     def fits(characters: int) -> bool:
-        return renderer.measure(Section.RECENT, [beginning(characters)])[0] <= length
+        return renderer.measured(Section.RECENT, [beginning(characters)]).measures[0] <= length
 
     reach = LEAST_TOKENS
     while reach < len(message.text) and fits(reach):

@@ -10,17 +10,21 @@ from remora_server.domain.context_messages import SYSTEM_ROLES, ContextMessage, 
 
 
 class Turn(Struct, frozen=True, gc=False):
-    """Units that follow one another."""
+    """Units that follow one another, and their messages in that order."""
 
     units: tuple[Unit, ...]
+    messages: Unit
 
-    @property
-    def messages(self) -> Unit:
-        return tuple([message for unit in self.units for message in unit])
+    @classmethod
+    def of(cls, units: Sequence[Unit]) -> Turn:
+        """The turn of these units."""
+        if len(units) == 1:
+            return cls(tuple(units), units[0])
+        return cls(tuple(units), tuple([message for unit in units for message in unit]))
 
     def replacing(self, changed: Mapping[Place, ContextMessage]) -> Turn:
         """The turn with other messages in some places."""
-        return Turn(tuple([tuple([changed.get(message.place, message) for message in unit]) for unit in self.units]))
+        return Turn.of([tuple([changed.get(message.place, message) for message in unit]) for unit in self.units])
 
 
 class Recent(Struct, frozen=True):
@@ -67,9 +71,9 @@ def recent_turns(messages: Sequence[ContextMessage]) -> Recent:
 def _turns(units: Sequence[Unit]) -> list[Turn]:
     openings = [number for number, unit in enumerate(units) if unit[0].opens_turn]
     if not openings:
-        return [Turn((unit,)) for unit in units]
+        return [Turn.of((unit,)) for unit in units]
     ends = [*openings[1:], len(units)]
-    return [Turn(tuple(units[begin:end])) for begin, end in zip(openings, ends, strict=True)]
+    return [Turn.of(units[begin:end]) for begin, end in zip(openings, ends, strict=True)]
 
 
 def _halves(messages: Sequence[ContextMessage], units: Sequence[Unit], begin: int) -> tuple[ContextMessage, ...]:
