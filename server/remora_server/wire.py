@@ -45,6 +45,16 @@ def elements(field_number: int, encoded: Iterable[bytes]) -> bytes:
     return b"".join([part for message in encoded for part in (tag, _varint(len(message)), message)])
 
 
+def elements_with(field_number: int, inner_field: int, encoded: Iterable[bytes], rests: Iterable[bytes]) -> bytes:
+    """Elements of a repeated field, each of an encoded message in a field and the other fields."""
+    tag, inner = (_varint(number << 3 | _LENGTH_DELIMITED) for number in (field_number, inner_field))
+    parts: list[bytes] = []
+    for message, rest in zip(encoded, rests, strict=True):
+        head = inner + _varint(len(message))
+        parts += tag, _varint(len(head) + len(message) + len(rest)), head, message, rest
+    return b"".join(parts)
+
+
 def with_element(field_number: int, encoded: bytes, rest: bytes) -> bytes:
     """A message of one encoded message in a field, and the other fields."""
     return b"".join((_varint(field_number << 3 | _LENGTH_DELIMITED), _varint(len(encoded)), encoded, rest))

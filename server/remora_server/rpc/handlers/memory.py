@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from typing import Protocol, TypeAlias
 
 from google.protobuf.message import Message as ProtobufMessage
@@ -158,11 +158,16 @@ class MemoryHandlers(Struct, frozen=True):
             receipt_id=self._receipt_id(request),
         )
         rests = _item_rests(context.items)
-        items = [_joined(pb.Item, item, own) for item, own in zip(context.items, rests, strict=True)]
+        items = wire.elements_with(
+            pb.AssembleContextResponse.ITEMS_FIELD_NUMBER,
+            pb.Item.MESSAGE_FIELD_NUMBER,
+            [item.encoded for item in context.items],
+            rests,
+        )
         encoded = rest.SerializeToString()
         if rest.receipt_id:
             self.receipts.leave(_of_context(call, request, rest, context, rests))
-        return wire.elements(pb.AssembleContextResponse.ITEMS_FIELD_NUMBER, items) + encoded
+        return items + encoded
 
     def _receipt_id(self, request: pb.SearchMessagesRequest | pb.AssembleContextRequest) -> str:
         """The id of the receipt that a reply leaves; empty if it leaves none."""
@@ -372,16 +377,15 @@ def _of_context(
         is_context=True,
         request=request.SerializeToString(),
         reply=rest.SerializeToString(),
-        items=tuple(_context_item(context, item, own) for item, own in zip(context.items, rests, strict=True)),
+        items=tuple([_context_item(context.uids, item, own) for item, own in zip(context.items, rests, strict=True)]),
         text_form=_text_form(request, context),
         texts=Texts(context.text, context.memory, context.earlier),
     )
 
 
-def _context_item(context: Context, item: Item, rest: bytes) -> ReplyItem:
-    uid = context.uids.get(item.conversation_id, 0)
+def _context_item(uids: Mapping[str, int], item: Item, rest: bytes) -> ReplyItem:
     kept_at = OF_MEMORY if item.section is Section.WORKING_MEMORY else OF_SUMMARY
-    return ReplyItem(item.conversation_id, uid, item.encoded, rest, item.fact_id, kept_at)
+    return ReplyItem(item.conversation_id, uids.get(item.conversation_id, 0), item.encoded, rest, item.fact_id, kept_at)
 
 
 def _memory_role(request: pb.AssembleContextRequest) -> str:
