@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
+from functools import lru_cache
 from typing import TypeAlias
 
 from msgspec import Struct
@@ -79,6 +80,7 @@ class Scope(Struct, frozen=True):
         return Partition(CHECKPOINT_PARTS, 0, encoded)
 
 
+@lru_cache(1_024)
 def scope_of(thread_id: str, checkpoint_ns: str) -> Scope:
     return Scope(thread_id, checkpoint_ns, CHECKPOINTS.encode_partition(thread_id, checkpoint_ns))
 
@@ -141,8 +143,11 @@ class Base(Struct, frozen=True):
 
 
 class PlannedValue(Struct, frozen=True):
-    """A value that is to be stored: its record, its bytes where they are at hand, and the upload that it keeps."""
+    """A value that is to be stored: the key of its record, the record, its bytes where they are at hand, and the upload
+    that it keeps.
+    """
 
+    key: bytes
     blob: ChannelBlob
     data: bytes | None
     upload: UploadName | None = None
@@ -158,7 +163,6 @@ class ChannelValues:
 
     def look(self, access: Access, scope: Scope, key: bytes) -> ChannelValue | None:
         """The value that is stored at a key: for a write what is accepted, for a read what is published."""
-        self._records.have_keys(access, scope.blobs, key)
         found = self._stored(access, scope.blobs, key)
         return None if found is None else _value(scope, found)
 
@@ -215,15 +219,10 @@ class ChannelValues:
         self._require_size(whole, min(last * _STORED_BYTES, stored.size) - begins_at)
         return whole[begin - begins_at : end - begins_at]
 
-    def base(self, access: Access, value: ChannelValue) -> Base:
-        """A stored value as a base."""
-        _, version, fork = keys.decode(CHANNEL_BLOBS.key_types, value.key)
-        return Base(
-            value.user_id, value.size, value.depth, str(version), int(str(fork)), lambda: self.whole(access, value)
-        )
-
-    def plan(self, write: Write, scope: Scope, blob: ChannelBlob, draft: ValueDraft, base: Base | None) -> PlannedValue:
-        """How a new value is stored. `blob` has its key and its user. Raises UploadIncomplete."""
+    def plan(
+        self, write: Write, scope: Scope, key: bytes, blob: ChannelBlob, *, draft: ValueDraft, base: Base | None
+    ) -> PlannedValue:
+        """How a new value is stored. `blob` has its names and its user. Raises UploadIncomplete."""
         blob.type = draft.type
         data: bytes | None = draft.data
         if draft.upload is not None:
@@ -233,10 +232,10 @@ class ChannelValues:
         else:
             blob.size = len(draft.data)
         if data is not None and base is not None and _shorten(write, blob, data, base):
-            return PlannedValue(blob, data)
+            return PlannedValue(key, blob, data)
         if draft.upload is None:
             blob.data = draft.data
-        return PlannedValue(blob, data, draft.upload)
+        return PlannedValue(key, blob, data, draft.upload)
 
     def is_same(self, access: Access, value: ChannelValue, draft: ValueDraft, user_id: str) -> bool:
         """Whether a value that is there is a draft of a user's."""
@@ -248,8 +247,7 @@ class ChannelValues:
         """Remember what a write has stored: the next one is compared with it."""
         for each in planned:
             if each.data is not None:
-                key = key_of(each.blob)
-                self._cache.put(write.tenant_id, scope, key, revision, (each.blob.type, each.data))
+                self._cache.put(write.tenant_id, scope, each.key, revision, (each.blob.type, each.data))
 
     def upload(self, write: Write, part: PartDraft) -> Sequence[Move]:
         """How a part is stored, under its partition's lock: in pieces, which take the place of those of another part
@@ -295,7 +293,6 @@ class ChannelValues:
     ) -> Iterator[tuple[StoredRecord, int]]:
         """The pieces of an upload that no write has named, each with its size. Raises UploadIncomplete."""
         place = scope.parts(upload.id)
-        self._records.have_keys(write, place, CHECKPOINT_PARTS.encode_key(0))
         for index in range(upload.parts):
             pieces = list(self._uploaded_part(write, place, index, user_id))
             # All pieces of a part expire at once: the first one is there still, and so were the others.
@@ -310,7 +307,7 @@ class ChannelValues:
     ) -> Iterator[tuple[StoredRecord, int]]:
         """The pieces of a part that no write has named, up to the first one that is short."""
         for key in _piece_keys(index * _PIECES_OF_PART, (index + 1) * _PIECES_OF_PART):
-            found = self._records.stored(write, place, key)
+            found = self._records.stored(write, place, key, with_partition=True)
             if found is None or found.expire_time is None or found.user_id != user_id:
                 return
             size = int(str(found.columns[_PIECE_SIZE]))
@@ -362,8 +359,8 @@ class ChannelValues:
 
     def _stored(self, access: Access, place: Partition, key: bytes) -> StoredRecord | None:
         if isinstance(access, Read):
-            return self._records.shown(access, place, key)
-        return self._records.stored(access, place, key)
+            return self._records.shown(access, place, key, with_partition=True)
+        return self._records.stored(access, place, key, with_partition=True)
 
     def _require_size(self, data: bytes, size: int) -> None:
         """Raise StoreDamaged if a value has not as many bytes as its record says."""

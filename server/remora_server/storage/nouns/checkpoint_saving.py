@@ -10,7 +10,7 @@ from remora.v1.checkpoint_pb2 import Version as VersionMessage
 from remora_server.domain.calls import Write
 from remora_server.domain.checkpoints import CheckpointDraft, TaskDraft, UploadName, ValueDraft, stored_version
 from remora_server.storage.commit.changes import Change
-from remora_server.storage.nouns.channel_values import Base, ChannelValues, PlannedValue, Scope, key_of, scope_of
+from remora_server.storage.nouns.channel_values import Base, ChannelValues, PlannedValue, Scope, scope_of
 from remora_server.storage.records.reader import Partition
 from remora_server.storage.records.records import Put, Records
 from remora_server.storage.schema.kinds import CHANNEL_BLOBS, CHECKPOINT_WRITES, CHECKPOINTS
@@ -134,8 +134,8 @@ class Saving:
             fork=fork,
             user_id=checkpoint.user_id,
         )
-        value = self._values.plan(self._write, scope, blob, draft, self._base(scope, inherited))
-        planned[key_of(blob)] = value
+        value = self._values.plan(self._write, scope, key, blob, draft=draft, base=self._base(scope, inherited))
+        planned[key] = value
         if value.upload is not None:
             self._uploads[scope, value.upload] = checkpoint.user_id
         return fork
@@ -144,12 +144,17 @@ class Saving:
         """The value that a channel has in the parent."""
         if inherited is None or inherited.empty:
             return None
-        key = blob_key(inherited)
+        version, fork = version_text(inherited.version), inherited.fork
+        key = CHANNEL_BLOBS.encode_key(inherited.channel, version, fork)
         planned = self._blobs.get(scope, {}).get(key)
         if planned is not None:
             return _planned_base(planned)
         found = self._values.look(self._write, scope, key)
-        return None if found is None else self._values.base(self._write, found)
+        if found is None:
+            return None
+        return Base(
+            found.user_id, found.size, found.depth, version, fork, lambda: self._values.whole(self._write, found)
+        )
 
     def _last_fork(self, scope: Scope, channel: ChannelVersion) -> int:
         """Which of the values with a version was stored last; 0 if there is none."""
@@ -161,8 +166,9 @@ class Saving:
         raise AssertionError  # the count has no end
 
     def _has_write(self, scope: Scope, key: bytes) -> bool:
-        self._records.have_keys(self._write, scope.writes, key)
-        return (scope, key) in self._writes or self._records.stored(self._write, scope.writes, key) is not None
+        if (scope, key) in self._writes:
+            return True
+        return self._records.stored(self._write, scope.writes, key, with_partition=True) is not None
 
 
 def places_of(checkpoints: Iterable[CheckpointDraft], tasks: Iterable[TaskDraft]) -> Iterable[Partition]:

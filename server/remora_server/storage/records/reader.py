@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, TypeAlias, TypeVar
 
@@ -149,9 +149,7 @@ class RecordReader:
 
         def read() -> list[Record]:
             looked = [self.stored(access, place, key)[0] for key in keys]
-            found = [each for each in looked if each is not None]
-            bodies = self._bodies(access, place, found, accepted=True)
-            return [_record(each, _body(bodies, each)) for each in found]
+            return self._with_bodies(access, place, [each for each in looked if each is not None], accepted=True)
 
         return self._until_whole(access, place.kind, read)
 
@@ -172,13 +170,21 @@ class RecordReader:
         return self._until_whole(access, place.kind, read)
 
     def stored(
-        self, access: Access, place: Partition, key: bytes, *, accepted: bool = True, sees_expired: bool = False
+        self,
+        access: Access,
+        place: Partition,
+        key: bytes,
+        *,
+        accepted: bool = True,
+        sees_expired: bool = False,
+        with_partition: bool = False,
     ) -> tuple[StoredRecord | None, int]:
         """The record with or without its body, and the revision that this shows. One that has expired is not there,
-        unless that is asked for too.
+        unless that is asked for too. `with_partition`: if memory does not know of it, all keys of the partition are
+        loaded.
         """
         now = LONG_AGO if sees_expired else self._clock()
-        found, revision = self._look(access, place, key, now, accepted=accepted)
+        found, revision = self._look(access, place, key, now, accepted=accepted, with_partition=with_partition)
         return None if found is None or _is_expired(found, now) else found, revision
 
     def has_expired(self, access: Access, place: Partition, key: bytes) -> bool:
@@ -188,7 +194,7 @@ class RecordReader:
         return found is not None and _is_expired(found, now)
 
     def _look(
-        self, access: Access, place: Partition, key: bytes, now: int, *, accepted: bool
+        self, access: Access, place: Partition, key: bytes, now: int, *, accepted: bool, with_partition: bool = False
     ) -> tuple[StoredRecord | None, int]:
         while True:
             try:
@@ -196,7 +202,10 @@ class RecordReader:
                     place.kind.number, access.tenant_id, place.uid, place.partition, key, accepted=accepted, now=now
                 )
             except ColdRecords:
-                self._load_keys(access, place, [key])
+                if with_partition:
+                    self._load(access, place, 0, None)
+                else:
+                    self._load_keys(access, place, [key])
 
     def may_be_there(self, access: Access, place: Partition, key: bytes) -> bool:
         """Whether an accepted record may stand there, by what is in memory."""
@@ -283,13 +292,10 @@ class RecordReader:
         self._load_cold(access, place, keys)
         return [key for key in keys if self.stored(access, place, key)[0] is not None]
 
-    def have_keys(self, access: Access, place: Partition, key: bytes) -> None:
-        """Have all keys of a partition in memory, if it is not known whether a record stands at this one."""
-        if self.knows(access, place, key) is None:
-            self._load(access, place, 0, None)
-
     def _load_cold(self, access: Access, place: Partition, keys: Sequence[bytes]) -> None:
-        """Have in memory what of some keys is not: all of it with one query."""
+        """Have in memory what of some keys is not: all of it with one query. Who looks for a single one loads it."""
+        if len(keys) == 1:
+            return
         cold = [key for key in keys if self.knows(access, place, key) is None]
         if cold:
             self._load_keys(access, place, cold)
@@ -418,9 +424,14 @@ class RecordReader:
 
     def _with_bodies(
         self, access: Access, place: Partition, chosen: Sequence[StoredRecord], *, accepted: bool
-    ) -> Iterator[Record]:
+    ) -> list[Record]:
+        """Raises _MovedOn."""
+        held = [(stored, stored.body) for stored in chosen if not stored.upload_id]
+        records = [_record(stored, body) for stored, body in held if body is not None]
+        if len(records) == len(chosen):
+            return records
         bodies = self._bodies(access, place, chosen, accepted=accepted)
-        return (_record(stored, _body(bodies, stored)) for stored in chosen)
+        return [_record(stored, _body(bodies, stored)) for stored in chosen]
 
     def _bodies(
         self, access: Access, place: Partition, records: Sequence[StoredRecord], *, accepted: bool

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
-from itertools import islice
 from typing import TypeAlias
 
 from google.protobuf.message import Message
@@ -200,13 +199,9 @@ class Records:
         """How many records of any partitions of a kind pass, on whichever page they are."""
         return self._queries.count(read, query)
 
-    def have_keys(self, access: Access, place: Partition, key: bytes) -> None:
-        """Have all keys of a partition in memory if this one is not: the database is then asked for no other alone."""
-        self._reader.have_keys(access, place, key)
-
-    def shown(self, read: Read, place: Partition, key: bytes) -> StoredRecord | None:
-        """A record as readers see it, perhaps without its body."""
-        return self._reader.stored(read, place, key, accepted=False)[0]
+    def shown(self, read: Read, place: Partition, key: bytes, *, with_partition: bool = False) -> StoredRecord | None:
+        """A record as readers see it, perhaps without its body. `with_partition` is as for `stored`."""
+        return self._reader.stored(read, place, key, accepted=False, with_partition=with_partition)[0]
 
     def bodiless(self, read: Read, place: Partition, query: PartitionQuery) -> list[StoredRecord]:
         """All records that a query selects of one partition, perhaps without their bodies."""
@@ -228,10 +223,20 @@ class Records:
         return self._reader.knows(access, place, key)
 
     def stored(
-        self, access: Access, place: Partition, key: bytes, *, sees_expired: bool = False
+        self,
+        access: Access,
+        place: Partition,
+        key: bytes,
+        *,
+        sees_expired: bool = False,
+        with_partition: bool = False,
     ) -> StoredRecord | None:
-        """The same, perhaps without its body. `sees_expired`: one that has expired is there until it is removed."""
-        return self._reader.stored(access, place, key, sees_expired=sees_expired)[0]
+        """A record as writers see it, perhaps without its body.
+
+        `sees_expired`: one that has expired is there until it is removed. `with_partition`: if memory does not know of
+        it, all keys of the partition are loaded, so that the database is asked for no other alone.
+        """
+        return self._reader.stored(access, place, key, sees_expired=sees_expired, with_partition=with_partition)[0]
 
     def has_expired(self, access: Access, place: Partition, key: bytes) -> bool:
         """Whether a record is there and has expired, as writers see it."""
@@ -375,12 +380,13 @@ class Records:
 
     def _owner(self, access: Access, place: Partition, draft: RecordDraft, written: _Written) -> str:
         """The user that a record belongs to: its own, or its parent's. Raises RecordNotFound where that is gone."""
-        for above, key in islice(_above(place), 1):
-            owner = self._parent_owner(access, above, key, written)
-            if owner is None:
-                raise RecordNotFound(above.kind.name)
-            return owner
-        return draft.user_id
+        if place.kind.parent is None:
+            return draft.user_id
+        above, key = next(_above(place))
+        owner = self._parent_owner(access, above, key, written)
+        if owner is None:
+            raise RecordNotFound(above.kind.name)
+        return owner
 
     def _parent_owner(self, access: Access, place: Partition, key: bytes, written: _Written) -> str | None:
         if written.has_touched(place, key):
