@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from itertools import chain
+from typing import Literal
 
 from msgspec import Struct
 
@@ -20,6 +21,8 @@ _PROBE = 32
 _PROBED = (1, 2, 3, 4, 5, 6, 8, 12, 16, 24, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384, 32768, 65536)
 """How far after a differing byte a run of the base is looked for."""
 _MOST_PROBES = 256
+_AT_ONCE = 512
+"""How many bytes are searched for the first one that differs."""
 _LONG_RUN = 256
 """Records of a list share names, so that a short run may belong to another record. The search goes on for a longer run.
 """
@@ -123,33 +126,40 @@ class _Between(Struct, frozen=True):
         return best, tried
 
     def _common_head(self, near: int, at: int) -> int:
-        """How many bytes are equal after two places, found by halving, because comparing bytes is as fast as reading
-        them.
-        """
-        known, most, step = 0, min(self.base_end - near, self.value_end - at), 256
+        """How many bytes are equal after two places."""
+        known, most, step = 0, min(self.base_end - near, self.value_end - at), _AT_ONCE
         while known < most:
             size = min(step, most - known)
-            begin, value_begin = near + known, at + known
-            if self.base[begin : begin + size] == self.value[value_begin : value_begin + size]:
+            mine = self.base[near + known : near + known + size]
+            other = self.value[at + known : at + known + size]
+            if mine == other:
                 known, step = known + size, step * 2
-            elif size == 1:
-                break
-            else:
+            elif size > _AT_ONCE:
                 step = size // 2
+            else:
+                return known + _equal(mine, other, "big")
         return known
 
 
 def _common_tail(base: bytes, value: bytes) -> int:
     """How many bytes at the end are equal."""
-    known, most = 0, min(len(base), len(value))
-    step = 256
+    known, most, step = 0, min(len(base), len(value)), _AT_ONCE
     while known < most:
         size = min(step, most - known)
-        base_at, value_at = len(base) - known, len(value) - known
-        if base[base_at - size : base_at] == value[value_at - size : value_at]:
+        mine = base[len(base) - known - size : len(base) - known]
+        other = value[len(value) - known - size : len(value) - known]
+        if mine == other:
             known, step = known + size, step * 2
-        elif size == 1:
-            break
-        else:
+        elif size > _AT_ONCE:
             step = size // 2
+        else:
+            return known + _equal(mine, other, "little")
     return known
+
+
+def _equal(mine: bytes, other: bytes, order: Literal["big", "little"]) -> int:
+    """How many bytes of two strings of one length are equal, from the beginning ("big") or from the end ("little"): as
+    numbers, the strings differ up to the first bit that is not equal.
+    """
+    differing = int.from_bytes(mine, order) ^ int.from_bytes(other, order)
+    return len(mine) - -(-differing.bit_length() // 8)
