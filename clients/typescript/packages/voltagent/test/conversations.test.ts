@@ -62,6 +62,17 @@ describe("one conversation", () => {
     assert.equal(tried.filter(({ status }) => status === "fulfilled").length, 1);
   });
 
+  test("who is told that an id is taken finds the conversation", async () => {
+    for (let number = 0; number < 50; number++) {
+      const id = `c${number}`;
+      const createOrGet = () => created(id).catch(() => storage.getConversation(id));
+
+      const found = await Promise.all([createOrGet(), createOrGet(), createOrGet()]);
+
+      assert.deepEqual(ids(found.filter((conversation) => conversation !== null)), [id, id, id]);
+    }
+  });
+
   test("a missing one is null", async () => {
     assert.equal(await storage.getConversation("missing"), null);
   });

@@ -24,92 +24,21 @@ import {
 import { LibSQLMemoryAdapter, LibSQLVectorAdapter } from "@voltagent/libsql";
 import type { UIMessage } from "ai";
 import { RemoraMemoryAdapter, RemoraObservabilityAdapter, RemoraVectorAdapter } from "../src/index.js";
-import { server, tick } from "./fresh.js";
-import { Random } from "./random.js";
+import { call, compare, type Generator, method } from "./compare.js";
+import { server } from "./fresh.js";
+import type { Random } from "./random.js";
 
 const { fresh } = server();
 const folder = mkdtempSync(join(tmpdir(), "remora-libsql-"));
 after(() => rmSync(folder, { recursive: true }));
 
-/** `SEED=7 SEQUENCES=100 npm test differential.test.ts` tries more. */
-const SEED = Number(process.env["SEED"] ?? 1);
-const SEQUENCES = Number(process.env["SEQUENCES"] ?? 2);
-const CALLS = 120;
 const BEGIN = Date.UTC(2026, 0, 2);
-
-/** A call with its arguments, and what it says of itself if the results differ. */
-interface Call<Adapter> {
-  text: string;
-  of: (adapter: Adapter) => Promise<unknown>;
-}
-
-type Generator<Adapter> = (random: Random) => Call<Adapter>;
-
-/** Makes the same random calls of two adapters, and compares the results. */
-async function compare<Adapter>(
-  adapters: () => [Adapter, Adapter],
-  generators: Generator<Adapter>[],
-  compared: (result: unknown) => unknown = (result) => result,
-): Promise<void> {
-  for (let seed = SEED; seed < SEED + SEQUENCES; seed++) {
-    const random = new Random(seed);
-    const [ours, theirs] = adapters();
-    const made: string[] = [];
-    for (let number = 0; number < CALLS; number++) {
-      const call = random.one(generators)(random);
-      made.push(call.text);
-      const [found, expected] = [await outcome(call.of(ours)), await outcome(call.of(theirs))];
-      assert.deepEqual(compared(found), compared(expected), `seed ${seed}, after:\n${made.join("\n")}`);
-      await tick(); // no two calls at one time
-    }
-  }
-}
-
-/** What a call came to: its result, or the class and the text of its error. */
-async function outcome(call: Promise<unknown>): Promise<unknown> {
-  try {
-    return normal(await call);
-  } catch (error) {
-    assert.ok(error instanceof Error);
-    const text = error.message.replace(/^StorageError: /, "");
-    return { thrown: /dimension mismatch|not found|already exists/.exec(text)?.[0] ?? error };
-  }
-}
-
-/** A value without properties that are `undefined`. */
-function normal(value: unknown): unknown {
-  if (Array.isArray(value)) {
-    return value.map(normal);
-  }
-  if (typeof value !== "object" || value === null || value instanceof Date) {
-    return value;
-  }
-  const entries = Object.entries(value).filter(([, one]) => one !== undefined);
-  return Object.fromEntries(entries.map(([name, one]) => [name, normal(one)]));
-}
 
 /** LibSQL gives the times within a state as strings, null for no user, and loses where a replayed run comes from. */
 function asInJson(value: unknown): unknown {
   const lost = (name: string, one: unknown) =>
     name.startsWith("replay") || (one === null && /^(user|conversation)Id$/.test(name));
   return JSON.parse(JSON.stringify(value ?? null), (name, one: unknown) => (lost(name, one) ? undefined : one));
-}
-
-function call<Adapter>(name: string, given: unknown[], of: Call<Adapter>["of"]): Call<Adapter> {
-  return { text: `${name}(${given.map((one) => JSON.stringify(one)).join(", ")})`, of };
-}
-
-/** A call of a method with arguments, of whose result only a part is compared. */
-function method<Adapter>(
-  name: keyof Adapter & string,
-  given: unknown[],
-  compared: (result: never) => unknown = (result) => result,
-): Call<Adapter> {
-  return call(name, given, async (adapter) => {
-    // A copy, so that neither adapter can change what the other is given.
-    const copies = structuredClone(given);
-    return compared((await (adapter[name] as (...given: unknown[]) => Promise<unknown>)(...copies)) as never);
-  });
 }
 
 const USERS = ["ann", "bob"];

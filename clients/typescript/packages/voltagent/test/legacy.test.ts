@@ -63,6 +63,7 @@ describe("messages", () => {
     assert.deepEqual(await found({ types: ["text"], limit: 1 }), ["d"]);
     assert.deepEqual(await found({ types: [] }), []);
     assert.deepEqual(await found({ after: BEGIN + 1, before: BEGIN + 3 }), ["b"]);
+    assert.deepEqual(await found({ after: 0, before: 0 }), ["a", "b", "d"]);
     assert.deepEqual(await found({ userId: "other" }), []);
     assert.deepEqual(await storage.getMessages({ conversationId: "missing" }), []);
   });
@@ -230,6 +231,8 @@ describe("histories of workflows", () => {
     status: "running",
     startTime: at(offset),
     input: { q: 1 },
+    steps: [],
+    events: [],
     ...more,
   });
   const step = (id: string, stepIndex: number): WorkflowStepHistoryEntry => ({
@@ -303,7 +306,7 @@ describe("histories of workflows", () => {
   });
 
   test("what is null is not there", async () => {
-    const none = null as unknown as undefined;
+    const none = null as never;
     const nothing = { input: none, output: none, metadata: none };
     await storage.storeWorkflowHistory({ ...history("r", 1), ...nothing, endTime: none, userId: none });
     const noStep = { error: none, agentExecutionId: none, parallelIndex: none, parallelParentStepId: none };

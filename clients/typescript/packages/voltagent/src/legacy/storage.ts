@@ -99,8 +99,8 @@ export class RemoraStorage {
       userId,
       roles: role === undefined ? [] : [role],
       pageSize: LARGEST_PAGE,
-      ...(before !== undefined && { sentBefore: timestampOf(new Date(before)) }),
-      ...(after !== undefined && { sentAfter: timestampOf(new Date(after)) }),
+      ...(before && { sentBefore: timestampOf(new Date(before)) }),
+      ...(after && { sentAfter: timestampOf(new Date(after)) }),
     };
     let messages: MemoryMessage[] = [];
     try {

@@ -4,13 +4,15 @@
 export interface MemoryMessage {
   id: string;
   role: "user" | "assistant" | "system" | "tool";
-  content: string | { type: string; [key: string]: unknown }[];
+  // The parts are those of the AI SDK that VoltAgent 0.1 has beside it, which is another one than this package's.
+  // eslint-disable-next-line @typescript-eslint/no-explicit-any
+  content: string | any[];
   type: "text" | "tool-call" | "tool-result";
   /** In ISO 8601. */
   createdAt: string;
 }
 
-/** Which messages to get: the most recent that match. Times are in milliseconds since 1970, exclusive. */
+/** Which messages to get: the most recent that match. Times are in milliseconds since 1970, exclusive; 0 is no bound. */
 export interface MessageFilterOptions {
   /** Default: the conversation's own user. */
   userId?: string | undefined;
@@ -43,17 +45,17 @@ export interface NewTimelineEvent {
   name: string;
   type: string;
   startTime: string;
-  endTime?: string | undefined;
+  endTime?: string | null | undefined;
   status?: string | undefined;
   statusMessage?: unknown;
   level?: string | undefined;
   input?: unknown;
   output?: unknown;
   metadata?: unknown;
-  version?: string | undefined;
-  parentEventId?: string | undefined;
+  version?: string | null | undefined;
+  parentEventId?: string | null | undefined;
   traceId?: string | undefined;
-  tags?: string[] | undefined;
+  tags?: string[] | null | undefined;
 }
 
 /** A run of a workflow. */
@@ -61,48 +63,60 @@ export interface WorkflowHistoryEntry {
   id: string;
   workflowId: string;
   workflowName: string;
-  status: "running" | "completed" | "error" | "cancelled" | "suspended";
+  status: "running" | "completed" | "error" | "cancelled";
   startTime: Date;
-  endTime?: Date | undefined;
-  input?: unknown;
+  endTime?: Date;
+  input: unknown;
   output?: unknown;
-  steps?: WorkflowStepHistoryEntry[];
-  events?: WorkflowTimelineEvent[];
-  userId?: string | undefined;
-  conversationId?: string | undefined;
-  metadata?: Record<string, unknown> | undefined;
-  createdAt?: Date | undefined;
-  updatedAt?: Date | undefined;
+  steps: WorkflowStepHistoryEntry[];
+  events: WorkflowTimelineEvent[];
+  userId?: string;
+  conversationId?: string;
+  metadata?: Record<string, unknown>;
+  createdAt?: Date;
+  updatedAt?: Date;
 }
 
 /** A step of a run. */
 export interface WorkflowStepHistoryEntry {
   id: string;
-  stepId?: string | undefined;
+  stepId?: string;
   workflowHistoryId: string;
   stepIndex: number;
-  stepType: string;
+  stepType: "agent" | "func" | "conditional-when" | "parallel-all" | "parallel-race";
   stepName: string;
   status: "pending" | "running" | "completed" | "error" | "skipped";
-  startTime?: Date | undefined;
-  endTime?: Date | undefined;
+  startTime: Date;
+  endTime?: Date;
   input?: unknown;
   output?: unknown;
   error?: unknown;
-  agentExecutionId?: string | undefined;
-  parallelIndex?: number | undefined;
-  parallelParentStepId?: string | undefined;
-  metadata?: Record<string, unknown> | undefined;
-  createdAt?: Date | undefined;
-  updatedAt?: Date | undefined;
+  agentExecutionId?: string;
+  parallelIndex?: number;
+  parallelParentStepId?: string;
+  metadata?: Record<string, unknown>;
+  createdAt?: Date;
+  updatedAt?: Date;
 }
 
 /** An event of a run. */
-export interface WorkflowTimelineEvent extends Omit<NewTimelineEvent, "version" | "tags" | "id"> {
+export interface WorkflowTimelineEvent {
   id: string;
   workflowHistoryId: string;
   eventId: string;
-  eventSequence?: number | undefined;
+  name: string;
+  type: "workflow" | "workflow-step";
+  startTime: string;
+  endTime?: string;
+  status: string;
+  level?: string;
+  input?: unknown;
+  output?: unknown;
+  statusMessage?: unknown;
+  metadata?: Record<string, unknown>;
+  traceId?: string;
+  parentEventId?: string;
+  eventSequence?: number;
   createdAt: Date;
 }
 

@@ -158,5 +158,5 @@ export function workflowEvent(event: TimelineEvent): WorkflowTimelineEvent {
     eventId: event.eventId,
     createdAt: dateOf(event.createTime),
     ...present({ eventSequence: event.sequence === undefined ? undefined : Number(event.sequence) }),
-  };
+  } as WorkflowTimelineEvent;
 }
