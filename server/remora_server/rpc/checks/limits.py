@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import math
 import struct
 from collections import deque
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from functools import partial
+from functools import lru_cache, partial
 from itertools import islice
 from typing import TypeAlias, cast
 
@@ -95,7 +94,8 @@ REQUIRED_WITHIN: Mapping[str, Sequence[str]] = {
 
 
 def _is_vector(dimension_of: DimensionOf, embedding: Embedding) -> None:
-    numbers = _finite(embedding.values, "values")
+    _require_finite(embedding.values, "values")
+    numbers = struct.unpack(f"<{len(embedding.values) // FLOAT_BYTES}f", embedding.values)
     if not any(numbers):
         raise Violation("must not be all zero", "values")
     dimension = dimension_of(embedding.model)
@@ -103,26 +103,37 @@ def _is_vector(dimension_of: DimensionOf, embedding: Embedding) -> None:
         raise Violation(f"must have the model's {dimension} dimensions", "values")
 
 
-def _finite(values: bytes, path: str) -> Sequence[float]:
-    """The values of a vector."""
+def _require_finite(values: bytes, path: str) -> None:
+    """Raise Violation unless bytes are a vector of finite numbers. They are looked at together, as one large integer:
+    where all bits of an exponent are set, 1 more in it carries into the bit of the sign.
+    """
     count, rest = divmod(len(values), FLOAT_BYTES)
     if rest:
         raise Violation(f"must be {FLOAT_BYTES} bytes for each dimension", path)
-    numbers = struct.unpack(f"<{count}f", values)
-    if not math.isfinite(sum(numbers)):  # in double precision, in which finite f32 values cannot overflow
+    exponents, ones, signs = _float_bits(count)
+    if (int.from_bytes(values, "little") & exponents) + ones & signs:
         raise Violation("must be finite", path)
-    return numbers
+
+
+@lru_cache(16)
+def _float_bits(count: int) -> tuple[int, int, int]:
+    """Of so many floats of 32 bits: the bits of all exponents, the lowest bit of each, and the bits of all signs."""
+    return _repeated(0x7F80_0000, count), _repeated(0x0080_0000, count), _repeated(0x8000_0000, count)
+
+
+def _repeated(bits: int, count: int) -> int:
+    return int.from_bytes(bits.to_bytes(FLOAT_BYTES) * count)
 
 
 def _finite_vector(given: Vector) -> None:
-    _finite(given.values, "values")
+    _require_finite(given.values, "values")
 
 
 def _finite_query(request: vectors.SearchVectorsRequest) -> None:
     if request.WhichOneof("query") == "vector":
         if not request.vector:
             raise Violation("is required", "vector")
-        _finite(request.vector, "vector")
+        _require_finite(request.vector, "vector")
     _filter_of_attributes(request, "filter", METADATA)
 
 
@@ -134,7 +145,7 @@ def _finite_values(given: ItemVector) -> None:
 def _require_values(values: bytes, path: str) -> None:
     if not values:
         raise Violation("is required", path)
-    _finite(values, path)
+    _require_finite(values, path)
 
 
 def _json_value(given: StoreItem) -> None:
