@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from typing import TypeAlias
 
 from remora.v1.store_item_pb2 import StoreItem
 from remora_server import wire
@@ -32,6 +33,9 @@ from remora_server.storage.schema.kinds import STORE_ITEMS
 _CREATE_TIME = 0
 """The column."""
 
+Spot: TypeAlias = tuple[Partition, bytes]
+"""Where the record of an item stands: its partition and its key."""
+
 
 class Items:
     """Writes, reads, finds and deletes items."""
@@ -46,31 +50,30 @@ class Items:
 
     def write(self, write: Write, given: Sequence[ItemChange]) -> Outcome:
         chosen = {_place_of(each): each for each in given}
+        spots = {place: _spot(place) for place in chosen}
         drafts = [each for each in chosen.values() if isinstance(each, ItemDraft)]
         gone = [each for each in chosen.values() if isinstance(each, ItemPlace)]
 
         def plan(_: None, now: int) -> Planned | None:
-            created = self._created(write, list(chosen), now)
-            expired = self._created(write, [place for place in gone if place not in created], LONG_AGO)
+            created = self._created(write, spots, now)
+            expired = self._created(write, {each: spots[each] for each in gone if each not in created}, LONG_AGO)
             puts = [Put(STORE_ITEMS, 0, _dated(draft, created.get(draft.place, now), now)) for draft in drafts]
-            removals = [_removal(place) for place in gone if place in created or place in expired]
+            removals = [_removal(*spots[each]) for each in gone if each in created or each in expired]
             if not puts and not removals:
                 return None
             outcome = Outcome(revision=0, time=now, deleted_records=len(removals) - len(expired))
             return Planned(self._records.changes(write, [*puts, *removals]), outcome)
 
-        moves = [_removal(place) for place in chosen]
-        return self._commands.run(write, self._records.held(write, moves), plan)
+        return self._commands.run(write, self._records.held_places(write, [at for at, _ in spots.values()]), plan)
 
-    def _created(self, write: Write, places: Sequence[ItemPlace], now: int) -> dict[ItemPlace, int]:
+    def _created(self, write: Write, spots: Mapping[ItemPlace, Spot], now: int) -> dict[ItemPlace, int]:
         """When those of some items were created that are there by a time, under the locks.
 
         What is not among the records in memory has no change that the search would not show: it says the rest, unless
         the items are too large for it.
         """
         created, cold = {}, {}
-        for place in places:
-            at, key = _partition(place.namespace), STORE_ITEMS.encode_key(place.key)
+        for place, (at, key) in spots.items():
             known = self._records.is_there(write, at, key)
             if known is None:
                 cold[place] = (at, key)
@@ -78,9 +81,7 @@ class Items:
                 created[place] = int(found.columns[_CREATE_TIME] or 0)
         return {**created, **self._created_before(write, cold, now)} if cold else created
 
-    def _created_before(
-        self, write: Write, cold: Mapping[ItemPlace, tuple[Partition, bytes]], now: int
-    ) -> dict[ItemPlace, int]:
+    def _created_before(self, write: Write, cold: Mapping[ItemPlace, Spot], now: int) -> dict[ItemPlace, int]:
         try:
             times = self._index.created(write, [(at.partition, key) for at, key in cold.values()], now)
         except ItemsTooLarge:
@@ -194,8 +195,12 @@ def _partition(namespace: Namespace) -> Partition:
     return Partition(STORE_ITEMS, 0, STORE_ITEMS.encode_partition(namespace))
 
 
-def _removal(place: ItemPlace) -> Move:
-    return Remove(STORE_ITEMS, 0, _partition(place.namespace).partition, STORE_ITEMS.encode_key(place.key))
+def _spot(place: ItemPlace) -> Spot:
+    return _partition(place.namespace), STORE_ITEMS.encode_key(place.key)
+
+
+def _removal(at: Partition, key: bytes) -> Move:
+    return Remove(STORE_ITEMS, 0, at.partition, key)
 
 
 def _by_namespace(places: Iterable[ItemPlace]) -> dict[Namespace, list[ItemPlace]]:
