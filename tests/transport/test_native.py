@@ -114,7 +114,7 @@ def test_a_held_lock_delays_its_own_conversation_and_no_other(
     locks, access = serving.store.loader._locks, Read("default")
     lock = locks.of(access, "c")
     # Two conversations may share a lock: those that share this one wait, too.
-    others = [name for name in map(str, range(20)) if locks.of(access, name)._lock is not lock._lock]
+    others = [name for name in map(str, range(20)) if locks.of(access, name)._locks != lock._locks]
     with lock:
         waiting = stub.AppendMessages.future(append("late"), timeout=PATIENCE)
         for name in others:
