@@ -119,7 +119,7 @@ describe("storing", () => {
     const large = vectors.storeBatch(many(6_500));
     await assert.rejects(large, (error: unknown) => {
       assert.ok(error instanceof VectorError);
-      assert.match(error.message, /larger than \d+ bytes/);
+      assert.match(error.message, /larger than \d+ MiB/);
       return true;
     });
     const few = Array.from({ length: 10_001 }, (_, place) => ({ id: `v${place}`, vector: [place] }));
