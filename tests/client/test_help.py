@@ -78,3 +78,24 @@ def test_an_error_names_what_it_carries() -> None:
 
 def test_the_version_is_the_packages() -> None:
     assert remora.__version__ == version("remora")
+
+
+@pytest.mark.parametrize("kind", [remora.Remora, remora.AsyncRemora])
+def test_a_handle_shows_what_it_is_of(kind: type[remora.Remora | remora.AsyncRemora]) -> None:
+    prefix = "Async" if kind is remora.AsyncRemora else ""
+    client = kind("unix:/nowhere")
+    chat, user = client.conversation("c", user_id="sarah"), client.user("sarah")
+    handles = (
+        chat.working_memory, user.working_memory, user.facts, user.memory_items, client.receipts, client.history,
+        client.workflows,
+    )  # fmt: skip
+
+    assert [repr(handle) for handle in handles] == [
+        f"{prefix}WorkingMemory(conversation_id='c')",
+        f"{prefix}WorkingMemory(user_id='sarah')",
+        f"{prefix}Facts(user_id='sarah')",
+        f"{prefix}MemoryItems(user_id='sarah')",
+        f"{prefix}Receipts()",
+        f"{prefix}History()",
+        f"{prefix}Workflows()",
+    ]

@@ -21,6 +21,9 @@ class AsyncFacts:
         self._calls = calls
         self._user_id = user_id
 
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(user_id={self._user_id!r})"
+
     async def add(
         self,
         facts: Fact | Annotated[Collection[Fact], Items(1000)],

@@ -23,6 +23,9 @@ class AsyncMemoryItems:
         self._calls = calls
         self._user_id = user_id
 
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(user_id={self._user_id!r})"
+
     async def add(
         self,
         items: str | MemoryItem | Annotated[Collection[MemoryItem], Items(1000)],

@@ -24,6 +24,9 @@ class AsyncReceipts:
     def __init__(self, calls: AsyncCalls) -> None:
         self._calls = calls
 
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}()"
+
     async def get(self, receipt_id: ReceiptId, *, user_id: Id | None = None, timeout: Seconds | None = None) -> Receipt:
         """The receipt `receipt_id`."""
         request = wire.GetReceiptRequest(receipt_id=receipt_id, user_id=user_id or "")

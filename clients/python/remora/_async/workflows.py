@@ -40,6 +40,9 @@ class AsyncWorkflows:
     def __init__(self, calls: AsyncCalls) -> None:
         self._calls = calls
 
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}()"
+
     async def save_run(
         self,
         run: WorkflowRun,

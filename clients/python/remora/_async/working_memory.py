@@ -21,6 +21,10 @@ class AsyncWorkingMemory:
         self._user_id = user_id
         self._form = form or Form()
 
+    def __repr__(self) -> str:
+        field = self._scope.WhichOneof("owner") or "user_id"
+        return f"{type(self).__name__}({field}={getattr(self._scope, field)!r})"
+
     def using(
         self, *, template: Annotated[str, Name(MOST_TEMPLATE)] | None = None, schema: dict[str, Any] | None = None
     ) -> "AsyncWorkingMemory":

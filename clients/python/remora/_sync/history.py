@@ -40,6 +40,9 @@ class History:
     def __init__(self, calls: Calls) -> None:
         self._calls = calls
 
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}()"
+
     def save_entry(
         self, entry: HistoryEntry, *, request_id: RequestId | None = None, timeout: Seconds | None = None
     ) -> None:

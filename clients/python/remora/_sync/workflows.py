@@ -40,6 +40,9 @@ class Workflows:
     def __init__(self, calls: Calls) -> None:
         self._calls = calls
 
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}()"
+
     def save_run(
         self,
         run: WorkflowRun,
