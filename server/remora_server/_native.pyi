@@ -1019,12 +1019,19 @@ class RecallHit:
         """The message as it is served."""
 
     @property
-    def before(self) -> list[bytes]:
+    def before(self) -> Beside:
         """Its user's messages before it in its conversation, by sequence: as many as the search asked for."""
 
     @property
-    def after(self) -> list[bytes]:
+    def after(self) -> Beside:
         """Those after it, likewise."""
+
+@final
+class Beside:
+    """Messages on one side of one that was found. Each is copied when it is asked for."""
+
+    def __len__(self) -> int: ...
+    def __getitem__(self, index: int, /) -> bytes: ...
 
 @final
 class SearchResult:

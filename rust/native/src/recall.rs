@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use pyo3::exceptions::PyValueError;
+use pyo3::exceptions::{PyIndexError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::PyBytes;
@@ -372,19 +372,46 @@ impl RecallHit {
     }
 
     #[getter]
-    fn before<'py>(&self, py: Python<'py>) -> Vec<Bound<'py, PyBytes>> {
-        listed(py, &self.0.before)
+    fn before(hit: Py<Self>) -> Beside {
+        Beside {
+            hit,
+            side: |found| &found.before,
+        }
     }
 
     #[getter]
-    fn after<'py>(&self, py: Python<'py>) -> Vec<Bound<'py, PyBytes>> {
-        listed(py, &self.0.after)
+    fn after(hit: Py<Self>) -> Beside {
+        Beside {
+            hit,
+            side: |found| &found.after,
+        }
     }
 }
 
-fn listed<'py>(py: Python<'py>, messages: &[Bytes]) -> Vec<Bound<'py, PyBytes>> {
-    let messages = messages.iter();
-    messages.map(|encoded| PyBytes::new(py, encoded)).collect()
+/// See `_native.pyi`.
+#[pyclass(module = "remora_server._native", frozen, sequence)]
+struct Beside {
+    hit: Py<RecallHit>,
+    side: fn(&FoundMessage) -> &[Bytes],
+}
+
+impl Beside {
+    fn messages(&self) -> &[Bytes] {
+        (self.side)(&self.hit.get().0)
+    }
+}
+
+#[pymethods]
+impl Beside {
+    fn __len__(&self) -> usize {
+        self.messages().len()
+    }
+
+    fn __getitem__<'py>(&self, py: Python<'py>, index: usize) -> PyResult<Bound<'py, PyBytes>> {
+        let message = self.messages().get(index);
+        let message = message.ok_or_else(|| PyIndexError::new_err("there are fewer messages"))?;
+        Ok(PyBytes::new(py, message))
+    }
 }
 
 /// The texts without the names of those who take part.
@@ -401,5 +428,6 @@ pub(super) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<PyUnapplied>()?;
     module.add_class::<SearchResult>()?;
     module.add_class::<RecallHit>()?;
+    module.add_class::<Beside>()?;
     module.add_function(wrap_pyfunction!(strip_names, module)?)
 }

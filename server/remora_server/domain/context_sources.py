@@ -12,7 +12,7 @@ from remora_server.domain.calls import Read
 from remora_server.domain.context_messages import USER, ContextMessage, MessageReader, Place, Unit, whole_units
 from remora_server.domain.conversations import Conversation
 from remora_server.domain.messages import MessagePage, MessageQuery, View
-from remora_server.domain.search import Hit, IndexState, SearchQuery, SearchResult
+from remora_server.domain.search import Hit, IndexState, SearchQuery, SearchResult, Side
 from remora_server.domain.windows import Summary, Window
 
 LARGEST_PAGE = 1_000
@@ -97,16 +97,16 @@ class Beside(Struct, frozen=True):
 
     def earlier(self, place: Place, reach: int) -> Iterator[ContextMessage]:
         """The messages before a place, the nearest first."""
-        return islice(self._beyond(reversed(self.hit.before), lambda one: one.sequence < place[1]), reach)
+        numbers = reversed(range(len(self.hit.before)))
+        return islice((one for one in self._read(self.hit.before, numbers) if one.sequence < place[1]), reach)
 
     def later(self, place: Place, reach: int) -> Iterator[ContextMessage]:
         """The messages after a place, the nearest first."""
-        return islice(self._beyond(self.hit.after, lambda one: one.sequence > place[1]), reach)
+        numbers = range(len(self.hit.after))
+        return islice((one for one in self._read(self.hit.after, numbers) if one.sequence > place[1]), reach)
 
-    def _beyond(
-        self, encoded: Iterable[bytes], is_beyond: Callable[[ContextMessage], bool]
-    ) -> Iterator[ContextMessage]:
-        return filter(is_beyond, (self.reader.message(self.hit.conversation_id, each) for each in encoded))
+    def _read(self, side: Side, numbers: Iterable[int]) -> Iterator[ContextMessage]:
+        return (self.reader.message(self.hit.conversation_id, side[number]) for number in numbers)
 
     def unit_of(self, message: ContextMessage) -> Unit | None:
         """The unit that holds the message that was found; None if the rest of it is not to be had."""

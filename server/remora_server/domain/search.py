@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Reversible, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from enum import Enum
 from typing import Protocol, TypeAlias
@@ -150,6 +150,14 @@ class Component(Struct, frozen=True, gc=False):
     weight: float
 
 
+class Side(Protocol):
+    """The messages on one side of a hit, by sequence. Each is copied out of the engine when it is looked at."""
+
+    def __len__(self) -> int: ...
+
+    def __getitem__(self, number: int, /) -> bytes: ...
+
+
 class Hit(Struct, frozen=True, gc=False):
     """One message found; `encoded` is the message in wire form.
 
@@ -162,8 +170,8 @@ class Hit(Struct, frozen=True, gc=False):
     score: float
     components: tuple[Component, ...]
     encoded: bytes
-    before: Reversible[bytes] = ()
-    after: Reversible[bytes] = ()
+    before: Side = ()
+    after: Side = ()
 
 
 class WordsOnly(Enum):

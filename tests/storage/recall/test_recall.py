@@ -75,7 +75,8 @@ def test_a_hit_comes_with_the_messages_of_its_user_around_it(here: Opened) -> No
 
     for around, before, after in ((0, [], []), (2, [3, 4], [6, 7]), (9, [0, 1, 2, 3, 4], [6, 7, 8, 9])):
         (hit,) = searched(here.store, READ, replace(query, around=around)).hits
-        texts = [[Message.FromString(each).text for each in side] for side in (hit.before, hit.after)]
+        sides = ([side[number] for number in range(len(side))] for side in (hit.before, hit.after))
+        texts = [[Message.FromString(each).text for each in side] for side in sides]
         assert texts == [[f"message {number}" for number in side] for side in (before, after)]
 
 
@@ -211,7 +212,7 @@ def test_what_was_edited_or_deleted_is_not_found(here: Opened) -> None:
 
 def comparable(found: SearchResult) -> tuple[object, ...]:
     """A result without the order of the fields in the wire form of its messages."""
-    hits = [(replace(hit, encoded=b""), decoded(hit)) for hit in found.hits]
+    hits = [(replace(hit, encoded=b"", before=(), after=()), decoded(hit)) for hit in found.hits]
     return hits, found.index, found.revision
 
 

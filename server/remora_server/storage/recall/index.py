@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator, Reversible
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from remora_server import _native
@@ -255,31 +255,6 @@ def _hit(found: _native.RecallHit) -> Hit:
         score=found.score,
         components=tuple(Component(*component) for component in found.components),
         encoded=found.encoded,
-        before=_Side(lambda: found.before),
-        after=_Side(lambda: found.after),
+        before=found.before,
+        after=found.after,
     )
-
-
-class _Side(Reversible[bytes]):
-    """The messages on one side of a hit, copied out of the engine at the first look: most contexts look at one side."""
-
-    def __init__(self, copied: Callable[[], list[bytes]]) -> None:
-        self._copied = copied
-        self._messages: list[bytes] | None = None
-
-    def __iter__(self) -> Iterator[bytes]:
-        return iter(self._all())
-
-    def __reversed__(self) -> Iterator[bytes]:
-        return reversed(self._all())
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Reversible) and self._all() == list(other)
-
-    def __hash__(self) -> int:
-        return hash(tuple(self._all()))
-
-    def _all(self) -> list[bytes]:
-        if self._messages is None:
-            self._messages = self._copied()
-        return self._messages
