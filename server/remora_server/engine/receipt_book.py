@@ -17,8 +17,8 @@ from remora_server.supervision import LongLived
 
 MOST_WAITING, MOST_WAITING_BYTES = 1_024, 32 << 20
 BATCH, BATCH_BYTES = 64, 1 << 20
-LINGER_SECONDS = 0.02
-"""How long a receipt waits for others, to be written with them."""
+LINGER_SECONDS = 0.1
+"""How long a receipt waits for others, to be written with them. A write of one costs as much as one of several."""
 RETRY_SECONDS = 1.0
 DAY = 86_400_000_000
 
