@@ -112,11 +112,13 @@ class Windows:
         return _window(self._records.get(read, place, _ONLY)[0])
 
     def current(self, read: Read, conversation_id: str, user_id: str) -> tuple[Window, Summary | None, int]:
-        self._commits.begin(read)
+        revision = self._commits.begin(read)
         head = self._conversations.published(read, conversation_id)
         require_owner(head.user_id, user_id, conversation_id)
         while True:
             window = self.published(read, head.uid)
+            if window is WHOLE:
+                return window, None, revision  # a summary stands before a window, and goes with it
             found, revision = self._records.get(read, _summary_place(head.uid, head.user_id), _ONLY)
             if self.published(read, head.uid).revision == window.revision:
                 return window, _summary(found), revision
