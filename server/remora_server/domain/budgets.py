@@ -57,17 +57,18 @@ def weigh(renderer: Renderer, section: Section, messages: Sequence[ContextMessag
 
 
 def candidate_of(
-    section: Section, units: Sequence[Unit], messages: Sequence[ContextMessage], weights: Sequence[Weight]
+    section: Section, units: Sequence[Unit], messages: Sequence[ContextMessage], weights: Iterable[Weight]
 ) -> Candidate:
     """Units as a candidate, with all of their messages and the weight of each."""
-    return Candidate(
-        section,
-        tuple(units),
-        sum([weight.measure for weight in weights]),
-        dict([share for weight in weights for share in weight.shares]),
-        sum([weight.reply_bytes for weight in weights]),
-        tuple([message.place for message in messages]),
-    )
+    measure = reply_bytes = 0
+    shares: dict[Hashable, int] = {}
+    for weight in weights:
+        measure += weight.measure
+        reply_bytes += weight.reply_bytes
+        if weight.shares:
+            shares.update(weight.shares)
+    places = tuple([message.place for message in messages])
+    return Candidate(section, tuple(units), measure, shares, reply_bytes, places)
 
 
 def candidates(renderer: Renderer, section: Section, groups: Sequence[Sequence[Unit]]) -> list[Candidate]:
@@ -77,7 +78,7 @@ def candidates(renderer: Renderer, section: Section, groups: Sequence[Sequence[U
     messages = [[message for unit in units for message in unit] for units in groups]
     weights = iter(weigh(renderer, section, [message for listed in messages for message in listed]))
     return [
-        candidate_of(section, units, listed, list(islice(weights, len(listed))))
+        candidate_of(section, units, listed, islice(weights, len(listed)))
         for units, listed in zip(groups, messages, strict=True)
     ]
 

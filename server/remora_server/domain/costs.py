@@ -127,6 +127,9 @@ class Counting(Struct, frozen=True):
         if self.encoding != O200K_BASE:
             return self.texts([message.text for message in messages])
         known = [message.token_count for message in messages]
+        whole = [count for count in known if count is not None]
+        if len(whole) == len(known):
+            return whole
         unknown = [message.text for message, count in zip(messages, known, strict=True) if count is None]
-        counted = iter(self.texts(unknown) if unknown else ())
+        counted = iter(self.texts(unknown))
         return [next(counted) if count is None else count for count in known]

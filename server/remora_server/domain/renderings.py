@@ -204,7 +204,8 @@ class ChatRenderer:
         return Measured(self._of_messages(messages))
 
     def _of_messages(self, messages: Sequence[ContextMessage]) -> list[int]:
-        return [tokens * self._scale.unit for tokens in self._counting.messages(messages)]
+        tokens, unit = self._counting.messages(messages), self._scale.unit
+        return tokens if unit == 1 else [each * unit for each in tokens]
 
     def _share(self, key: str, role: str, *lines: str) -> Share:
         """What a message of these lines costs, which others have together; it is measured once."""
@@ -242,16 +243,16 @@ class ChatRenderer:
         )
 
     def _memory(self, chosen: Chosen) -> _Listed:
+        if not any(chosen.facts.values()):
+            return _Listed()
         return self._listed(KNOWN_ROLE, KNOWN, memory_lines(chosen.facts))
 
     def _earlier(self, chosen: Chosen) -> _Listed:
-        if self._merge is not Merge.EARLIER:
+        if self._merge is not Merge.EARLIER or not chosen.recalled:
             return _Listed()
         return self._listed(EARLIER_ROLE, EARLIER, self._quotation.lines(_messages(chosen.recalled)))
 
     def _listed(self, role: str, heading: str, listed: Lines) -> _Listed:
-        if not listed.messages:
-            return _Listed()
         added = self._scale.added([heading, *listed.lines])
         tokens = tuple([added[number + 1] for number in listed.shown])
         text = heading + "".join(listed.lines)

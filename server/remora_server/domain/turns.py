@@ -16,15 +16,15 @@ class Turn(Struct, frozen=True, gc=False):
     messages: Unit
 
     @classmethod
-    def of(cls, units: Sequence[Unit]) -> Turn:
+    def of(cls, units: tuple[Unit, ...]) -> Turn:
         """The turn of these units."""
         if len(units) == 1:
-            return cls(tuple(units), units[0])
-        return cls(tuple(units), tuple([message for unit in units for message in unit]))
+            return cls(units, units[0])
+        return cls(units, tuple([message for unit in units for message in unit]))
 
     def replacing(self, changed: Mapping[Place, ContextMessage]) -> Turn:
         """The turn with other messages in some places."""
-        return Turn.of([tuple([changed.get(message.place, message) for message in unit]) for unit in self.units])
+        return Turn.of(tuple([tuple([changed.get(message.place, message) for message in unit]) for unit in self.units]))
 
 
 class Recent(Struct, frozen=True):
@@ -57,7 +57,7 @@ def recent_turns(messages: Sequence[ContextMessage]) -> Recent:
     each unit is a turn. System messages belong to no turn.
     """
     spoken = [message for message in messages if message.role not in SYSTEM_ROLES]
-    units = whole_units(spoken)
+    units = tuple(whole_units(spoken))
     turns = _turns(units)
     if not turns:
         return Recent(unanswered=_halves(spoken, units, 0))
@@ -68,7 +68,7 @@ def recent_turns(messages: Sequence[ContextMessage]) -> Recent:
     return Recent(tuple(turns[late:][::-1]), tuple(turns[:late][::-1]), _halves(spoken, units, begin))
 
 
-def _turns(units: Sequence[Unit]) -> list[Turn]:
+def _turns(units: tuple[Unit, ...]) -> list[Turn]:
     openings = [number for number, unit in enumerate(units) if unit[0].opens_turn]
     if not openings:
         return [Turn.of((unit,)) for unit in units]
