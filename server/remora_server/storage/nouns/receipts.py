@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections import OrderedDict, defaultdict
 from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import lru_cache
 from typing import TypeAlias, TypeVar
 
 from msgspec import Struct
@@ -47,16 +46,12 @@ _ONLY = b""
 MARGIN = 86_400_000_000
 """By how many microseconds a content outlives the receipt that it is written for, so that the next ones share it."""
 MOST_KNOWN, MOST_ERASED = 16_384, 16_384
-MOST_REMEMBERED, MOST_REMEMBERED_BYTES = 1_024, 2_048
-"""How many digests of messages are remembered, with the messages, and how long one of these is at most."""
 MOST_NAMED = 1_000
 """Of more facts that are forgotten at once, it is only known whose they were."""
 OF_REQUEST = 0
 """The sequence of contents that are no messages."""
 OF_FACT = 0
 """The uid and the sequence of facts, which are of no conversation."""
-
-_remembered_digest = lru_cache(MOST_REMEMBERED)(digest)
 
 _Key = TypeVar("_Key", bound=Hashable)
 _Noted = TypeVar("_Noted")
@@ -325,7 +320,7 @@ class Receipts:
         scopes: dict[tuple[int, str], int] = {}
         names: list[tuple[int, int, int, str, int]] = []
         for item in items:
-            uid, marked = item.uid or owner.conversation_uid, _digest(item.encoded)
+            uid, marked = item.uid or owner.conversation_uid, digest(item.encoded)
             known = self._known.get((uid, marked))
             if item.fact_id:
                 uid, known = OF_FACT, _Known(owner.user_id, item.fact_id, OF_FACT, 0, 0)
@@ -399,11 +394,6 @@ _TEXT_FORMS = {
     TextForm.SYSTEM: StoredReceipt.TEXT_FORM_SYSTEM,
 }
 _ITEM_FIELDS = ("item_scopes", "item_sequences", "item_revisions", "item_ids", "item_digests")
-
-
-def _digest(encoded: bytes) -> int:
-    """The digest of a message. Contexts that follow one another have most of their messages in common."""
-    return _remembered_digest(encoded) if len(encoded) <= MOST_REMEMBERED_BYTES else digest(encoded)
 
 
 def _place(receipt_id: str) -> Partition:
