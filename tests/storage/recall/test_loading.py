@@ -196,7 +196,7 @@ def test_a_user_with_more_than_a_search_may_load_is_refused_and_others_are_not(t
         before.append("tea", conversation="d", user="tom")
     with opened(tmp_path / "data", search_bytes=MEBIBYTE) as here:
         for scope in (HERE, OfUser("sarah"), OfTenant()):
-            with pytest.raises(SearchTooLarge, match="the setting search_bytes allows 1048576") as refused:
+            with pytest.raises(SearchTooLarge, match="the setting search_bytes allows 1 MiB") as refused:
                 here.texts("tea", scope)
             assert int(refused.value.metadata["needed_bytes"]) > MEBIBYTE
         assert here.texts("tea", OfUser("tom")) == ["tea"]
