@@ -763,6 +763,9 @@ class Core:
         ColdRecords where neither the record nor that it is not there is known: load the key.
         """
 
+    def knows_record(self, kind: int, tenant: str, conversation_uid: int, partition: bytes, key: bytes) -> bool | None:
+        """Return whether writers find a record, one that has expired included; None where memory does not say."""
+
     def list_records(
         self,
         kind: int,

@@ -481,6 +481,19 @@ impl PyCore {
         Ok((found.map(StoredRecord::from), revision))
     }
 
+    fn knows_record(
+        &self,
+        kind: u32,
+        tenant: &str,
+        conversation_uid: u64,
+        partition: &[u8],
+        key: &[u8],
+    ) -> PyResult<Option<bool>> {
+        let place = self.place(kind, tenant, conversation_uid, partition)?;
+        let found = self.with_records(|records| records.accepted(&place, key))?;
+        Ok(found.ok().map(|found| found.is_some()))
+    }
+
     #[pyo3(signature = (kind, tenant, conversation_uid, partition, *, order, newest = false, after = None, before = None,
                         r#where = Vec::new(), last = None, skip = 0, limit, max_bytes, now))]
     #[expect(clippy::too_many_arguments, reason = "they are keywords in Python")]

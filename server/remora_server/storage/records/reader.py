@@ -213,13 +213,7 @@ class RecordReader:
 
     def knows(self, access: Access, place: Partition, key: bytes) -> bool | None:
         """Whether an accepted record stands there, by what is in memory; None where that does not say."""
-        try:
-            found, _ = self._core.get_record(
-                place.kind.number, access.tenant_id, place.uid, place.partition, key, accepted=True, now=0
-            )
-        except ColdRecords:
-            return None
-        return found is not None
+        return self._core.knows_record(place.kind.number, access.tenant_id, place.uid, place.partition, key)
 
     def page(self, access: Access, place: Partition, query: PartitionQuery) -> RecordPage:
         """A page of a partition as readers see it: as many as a reply holds, but one at least if there is any."""
@@ -418,6 +412,8 @@ class RecordReader:
         """The records with their bodies, as many as a reply holds, from the end where that is the newest. Raises
         _MovedOn.
         """
+        if len(found) <= 1:
+            return self._with_bodies(access, place, found, accepted=accepted)
         way = -1 if newest else 1
         read = partial(self._with_bodies, access, place, accepted=accepted)
         return read_fitting(found[::way], read, lambda record: len(record.body))[::way]
