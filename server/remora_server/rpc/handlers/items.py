@@ -71,11 +71,13 @@ class ItemHandlers(Struct, frozen=True):
         """The gets of some operations: those with the same options together. Waits for the revision even if there are
         none.
         """
-        alike: dict[tuple[bool, bool], dict[int, ItemPlace]] = {(False, False): {}}
+        alike: dict[tuple[bool, bool], dict[int, ItemPlace]] = {}
         for index, each in enumerate(operations):
             if each.HasField("get"):
                 options = (each.get.refresh_expiry, each.get.include_expired)
                 alike.setdefault(options, {})[index] = _place(each.get.key)
+        if not alike:
+            alike[False, False] = {}
         for (refreshes, sees_expired), chosen in alike.items():
             found = self.items.get(read, list(chosen.values()), refreshes=refreshes, sees_expired=sees_expired)
             results.add_items(list(chosen), found)

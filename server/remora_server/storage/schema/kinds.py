@@ -106,7 +106,7 @@ class Field:
             return None
         value = getattr(found, self.name)
         if self.is_time:
-            return value.ToMicroseconds()
+            return wire.micros(value)
         return tuple(value) if self._is_repeated else value
 
     def put(self, message: Message, value: str) -> None:
@@ -220,12 +220,12 @@ class Kind:
         if self.transfer and self.transfer not in transfer_service_pb2.Record.DESCRIPTOR.fields_by_name:
             raise ValueError(f"{self.name}: remora.v1.Record has no field {self.transfer}")
 
-    @property
+    @cached_property
     def of_conversation(self) -> bool:
         """Whether its records go with a conversation."""
         return self.conversation is not None or (self.parent is not None and self.parent.of_conversation)
 
-    @property
+    @cached_property
     def of_user(self) -> bool:
         """Whether its records go with a user."""
         return self.user is not None or (self.parent is not None and self.parent.of_user)
