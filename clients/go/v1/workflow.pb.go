@@ -193,7 +193,7 @@ type WorkflowRun struct {
 	ReplayedFromRunId string `protobuf:"bytes,14,opt,name=replayed_from_run_id,json=replayedFromRunId,proto3" json:"replayed_from_run_id,omitempty"`
 	// The step from which on it repeats that run, up to 512 bytes.
 	ReplayFromStepId string `protobuf:"bytes,15,opt,name=replay_from_step_id,json=replayFromStepId,proto3" json:"replay_from_step_id,omitempty"`
-	// A JSON object, up to 64 KiB: it comes back byte for byte, and ListWorkflowRuns compares its members. Empty: none.
+	// A JSON object, up to 1 MiB: it comes back byte for byte, and ListWorkflowRuns compares its members. Empty: none.
 	Metadata []byte `protobuf:"bytes,16,opt,name=metadata,proto3" json:"metadata,omitempty"`
 	// When the run began, by the caller's clock. Unset: `create_time`.
 	StartTime *timestamppb.Timestamp `protobuf:"bytes,17,opt,name=start_time,json=startTime,proto3" json:"start_time,omitempty"`

@@ -152,7 +152,7 @@ class WorkflowRun(_message.Message):
     replay_from_step_id: _builtins.str
     """The step from which on it repeats that run, up to 512 bytes."""
     metadata: _builtins.bytes
-    """A JSON object, up to 64 KiB: it comes back byte for byte, and ListWorkflowRuns compares its members. Empty: none."""
+    """A JSON object, up to 1 MiB: it comes back byte for byte, and ListWorkflowRuns compares its members. Empty: none."""
     revision: _builtins.int
     """Output only. The revision that last wrote the run: an update may expect it."""
     @_builtins.property

@@ -34,6 +34,15 @@ export async function orMissing<T, M>(call: Promise<T>, missing: M): Promise<T |
   }
 }
 
+/** Whether a workflow's run was refused because of the size of its events, its metadata or all of it. */
+export function isTooLarge(failure: unknown): boolean {
+  const { reason, fieldViolations = [] } = (failure instanceof StorageError ? failure.details : {}) as {
+    reason?: string;
+    fieldViolations?: { field: string }[];
+  };
+  return reason === "MESSAGE_TOO_LARGE" || fieldViolations.some(({ field }) => /^run\.(events|metadata)$/.test(field));
+}
+
 function errorFor(failure: RemoraError, conversationId: string): MemoryV2Error {
   const id = conversationId || (failure.metadata["conversation_id"] ?? "");
   if (failure instanceof ConversationMissingError) {

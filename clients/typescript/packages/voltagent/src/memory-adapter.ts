@@ -26,12 +26,12 @@ import type {
 import type { UIMessage } from "ai";
 import { batches, chunks } from "./batches.js";
 import { type ConversationUpdates, changesOf, conversationOf, newConversation, orderOf } from "./conversations.js";
-import { orMissing, translated } from "./failures.js";
+import { isTooLarge, orMissing, translated } from "./failures.js";
 import { encodeJson } from "./json.js";
 import { type RecalledMessage, recalledMessage, storedMessage } from "./messages.js";
 import { stepRecord, storedStep } from "./steps.js";
 import { endOf, timestampOf } from "./times.js";
-import { runChanges, statusOf, storedRun, workflowState } from "./workflow-states.js";
+import { endOfRun, runChanges, statusOf, storedRun, workflowState } from "./workflow-states.js";
 
 /** How the storage is made. */
 export interface RemoraMemoryAdapterOptions extends ConnectionOptions {
@@ -304,7 +304,21 @@ export class RemoraMemoryAdapter implements StorageAdapter {
     await translated(this.client.workflows.saveWorkflowRun({ run: storedRun(executionId, state) }));
   }
 
+  /** Updates it. The end of a run is stored without its events and its checkpoint where these are too large. */
   async updateWorkflowState(executionId: string, updates: Partial<WorkflowStateEntry>): Promise<void> {
+    try {
+      await this.#updateRun(executionId, updates);
+    } catch (error) {
+      const end = isTooLarge(error) ? endOfRun(updates) : undefined;
+      if (end === undefined) {
+        throw error;
+      }
+      console.warn(`Run ${executionId} of a workflow ends without its events and its checkpoint:`, error);
+      await this.#updateRun(executionId, end);
+    }
+  }
+
+  async #updateRun(executionId: string, updates: Partial<WorkflowStateEntry>): Promise<void> {
     const { changes, paths } = runChanges(updates);
     try {
       await this.client.workflows.updateWorkflowRun({ run: { ...changes, id: executionId }, updateMask: { paths } });

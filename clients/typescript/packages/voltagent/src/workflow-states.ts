@@ -19,6 +19,9 @@ const STATUSES = {
   cancelled: WorkflowStatus.CANCELLED,
   error: WorkflowStatus.ERROR,
 } as const satisfies Record<WorkflowStateEntry["status"], WorkflowStatus>;
+const ENDED: WorkflowStateEntry["status"][] = ["completed", "cancelled", "error"];
+/** Where VoltAgent keeps, in the metadata, what each step was given and gave. */
+const RESTART_CHECKPOINT = "__voltagent_restart_checkpoint";
 const NAMES = new Map(Object.entries(STATUSES).map(([name, status]) => [status as WorkflowStatus, name]));
 
 /** The status as the server names it; unspecified for none. */
@@ -72,6 +75,16 @@ export function runChanges(updates: Partial<WorkflowStateEntry>): { changes: Run
   const named = Object.entries(updates).filter(([name, value]) => value !== undefined || !required.includes(name));
   const fields = named.map(([name]) => name as keyof WorkflowStateEntry).filter((name) => name in FIELDS);
   return { changes: fieldsOf(Object.fromEntries(named)), paths: fields.map((name) => PATHS[name] ?? name) };
+}
+
+/** The updates that end a run, without what only its replay needs; `undefined` if they do not end it. */
+export function endOfRun(updates: Partial<WorkflowStateEntry>): Partial<WorkflowStateEntry> | undefined {
+  if (updates.status === undefined || !ENDED.includes(updates.status)) {
+    return undefined;
+  }
+  const { events: _, metadata, ...others } = updates;
+  const { [RESTART_CHECKPOINT]: __, ...rest } = metadata ?? {};
+  return { ...others, ...(metadata && { metadata: rest }) };
 }
 
 /** The entry that was stored. */

@@ -2,7 +2,8 @@
 
 import assert from "node:assert/strict";
 import { beforeEach, describe, test } from "node:test";
-import type { WorkflowStateEntry } from "@voltagent/core";
+import { createWorkflowChain, Memory, StorageError, WorkflowRegistry, type WorkflowStateEntry } from "@voltagent/core";
+import { z } from "zod";
 import { RemoraMemoryAdapter } from "../src/index.js";
 import { ids, server } from "./fresh.js";
 
@@ -138,6 +139,22 @@ describe("one state", () => {
     );
   });
 
+  test("the end of a run is stored without events and a checkpoint that are too large", async () => {
+    await stored(state("r"));
+    const events = [{ id: "e", type: "step", startTime: new Date(BEGIN).toISOString(), output: "x".repeat(1 << 20) }];
+    const metadata = { plan: "pro", __voltagent_restart_checkpoint: "x".repeat(1 << 20) };
+
+    await assert.rejects(storage.updateWorkflowState("r", { events }), StorageError);
+    await assert.rejects(storage.updateWorkflowState("r", { metadata }), StorageError);
+    await storage.updateWorkflowState("r", { status: "completed", output: 1, events, metadata });
+
+    const found = await storage.getWorkflowState("r");
+    assert.deepEqual(
+      [found?.status, found?.output, found?.metadata, found?.events],
+      ["completed", 1, { plan: "pro" }, undefined],
+    );
+  });
+
   test("a missing one cannot be updated", async () => {
     await assert.rejects(
       storage.updateWorkflowState("missing", { status: "error" }),
@@ -191,4 +208,30 @@ describe("lists of states", () => {
     assert.deepEqual(ids(await storage.getSuspendedWorkflowStates("w")), ["four", "two"]);
     assert.deepEqual(await storage.getSuspendedWorkflowStates("none"), []);
   });
+});
+
+test("a run is restarted from a checkpoint that has the data of all its steps", async () => {
+  const text = "x".repeat(50 * 1024);
+  const made: string[] = [];
+  const step = (id: string) => ({
+    id,
+    execute: () => {
+      made.push(id);
+      return Promise.resolve({ text });
+    },
+  });
+  const texts = z.object({ text: z.string() });
+  const options = { id: "w", name: "W", input: texts, result: texts, memory: new Memory({ storage }) };
+  const workflow = createWorkflowChain(options).andThen(step("a")).andThen(step("b")).andThen(step("c"));
+  WorkflowRegistry.getInstance().registerWorkflow(workflow.toWorkflow());
+  const { executionId } = await workflow.run({ text });
+  const { metadata, input } = (await storage.getWorkflowState(executionId)) ?? {};
+  // As if the process had ended behind the second step.
+  const checkpoint = { ...(metadata?.["__voltagent_restart_checkpoint"] as object), resumeStepIndex: 2 };
+  await stored(state("broken", { input, metadata: { ...metadata, __voltagent_restart_checkpoint: checkpoint } }));
+
+  const restarted = await workflow.restart("broken");
+
+  assert.equal(restarted.status, "completed");
+  assert.deepEqual(made, ["a", "b", "c", "c"]);
 });

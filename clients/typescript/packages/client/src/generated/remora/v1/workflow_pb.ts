@@ -126,7 +126,7 @@ export type WorkflowRun = Message<"remora.v1.WorkflowRun"> & {
   replayFromStepId: string;
 
   /**
-   * A JSON object, up to 64 KiB: it comes back byte for byte, and ListWorkflowRuns compares its members. Empty: none.
+   * A JSON object, up to 1 MiB: it comes back byte for byte, and ListWorkflowRuns compares its members. Empty: none.
    *
    * @generated from field: bytes metadata = 16;
    */
