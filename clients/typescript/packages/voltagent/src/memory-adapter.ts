@@ -31,7 +31,7 @@ import { encodeJson } from "./json.js";
 import { type RecalledMessage, recalledMessage, storedMessage } from "./messages.js";
 import { stepRecord, storedStep } from "./steps.js";
 import { endOf, timestampOf } from "./times.js";
-import { endOfRun, runChanges, statusOf, storedRun, workflowState } from "./workflow-states.js";
+import { atRest, runChanges, statusOf, storedRun, workflowState } from "./workflow-states.js";
 
 /** How the storage is made. */
 export interface RemoraMemoryAdapterOptions extends ConnectionOptions {
@@ -304,17 +304,20 @@ export class RemoraMemoryAdapter implements StorageAdapter {
     await translated(this.client.workflows.saveWorkflowRun({ run: storedRun(executionId, state) }));
   }
 
-  /** Updates it. The end of a run is stored without its events and its checkpoint where these are too large. */
+  /** Updates it. That a run ends or waits is stored without its events and its restart's checkpoint where these are too large. */
   async updateWorkflowState(executionId: string, updates: Partial<WorkflowStateEntry>): Promise<void> {
     try {
       await this.#updateRun(executionId, updates);
     } catch (error) {
-      const end = isTooLarge(error) ? endOfRun(updates) : undefined;
-      if (end === undefined) {
+      const rest = isTooLarge(error) ? atRest(updates) : undefined;
+      if (rest === undefined) {
         throw error;
       }
-      console.warn(`Run ${executionId} of a workflow ends without its events and its checkpoint:`, error);
-      await this.#updateRun(executionId, end);
+      console.warn(
+        `Run ${executionId} of a workflow is ${updates.status}, and stored without its events and its checkpoint:`,
+        error,
+      );
+      await this.#updateRun(executionId, rest);
     }
   }
 

@@ -19,7 +19,7 @@ const STATUSES = {
   cancelled: WorkflowStatus.CANCELLED,
   error: WorkflowStatus.ERROR,
 } as const satisfies Record<WorkflowStateEntry["status"], WorkflowStatus>;
-const ENDED: WorkflowStateEntry["status"][] = ["completed", "cancelled", "error"];
+const AT_REST: WorkflowStateEntry["status"][] = ["suspended", "completed", "cancelled", "error"];
 /** Where VoltAgent keeps, in the metadata, what each step was given and gave. */
 const RESTART_CHECKPOINT = "__voltagent_restart_checkpoint";
 const NAMES = new Map(Object.entries(STATUSES).map(([name, status]) => [status as WorkflowStatus, name]));
@@ -77,9 +77,9 @@ export function runChanges(updates: Partial<WorkflowStateEntry>): { changes: Run
   return { changes: fieldsOf(Object.fromEntries(named)), paths: fields.map((name) => PATHS[name] ?? name) };
 }
 
-/** The updates that end a run, without what only its replay needs; `undefined` if they do not end it. */
-export function endOfRun(updates: Partial<WorkflowStateEntry>): Partial<WorkflowStateEntry> | undefined {
-  if (updates.status === undefined || !ENDED.includes(updates.status)) {
+/** The updates that end or suspend a run, without what only its replay needs; `undefined` if it goes on. */
+export function atRest(updates: Partial<WorkflowStateEntry>): Partial<WorkflowStateEntry> | undefined {
+  if (updates.status === undefined || !AT_REST.includes(updates.status)) {
     return undefined;
   }
   const { events: _, metadata, ...others } = updates;

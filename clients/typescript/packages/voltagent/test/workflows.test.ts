@@ -139,13 +139,16 @@ describe("one state", () => {
     );
   });
 
-  test("the end of a run is stored without events and a checkpoint that are too large", async () => {
+  test("that a run ends or waits is stored without events and a checkpoint that are too large", async () => {
     await stored(state("r"));
     const events = [{ id: "e", type: "step", startTime: new Date(BEGIN).toISOString(), output: "x".repeat(1 << 20) }];
     const metadata = { plan: "pro", __voltagent_restart_checkpoint: "x".repeat(1 << 20) };
 
     await assert.rejects(storage.updateWorkflowState("r", { events }), StorageError);
     await assert.rejects(storage.updateWorkflowState("r", { metadata }), StorageError);
+    const suspension = { suspendedAt: new Date(BEGIN), stepIndex: 1 };
+    await storage.updateWorkflowState("r", { status: "suspended", suspension, events, metadata });
+    assert.deepEqual((await storage.getWorkflowState("r"))?.suspension, suspension);
     await storage.updateWorkflowState("r", { status: "completed", output: 1, events, metadata });
 
     const found = await storage.getWorkflowState("r");
