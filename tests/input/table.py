@@ -435,7 +435,7 @@ BY_MESSAGE: dict[str, Values] = {
     ),
     "Condition.operator": Values((1, 2, 3, 4, 5, 6, 7), (0, 10, -1, 2**31 - 1)),
     "Condition.values": Values(([ONE],), ([], [ONE, ONE])),
-    "WorkflowRun.metadata": _json_objects(64 * KIB),
+    "WorkflowRun.metadata": _json_objects(3_072 * KIB),
     "MemoryItem.metadata": _json_objects(64 * KIB),
     "ListWorkflowRunsRequest.metadata": _json_objects(64 * KIB),
     "Checkpoint.metadata": _json_objects(256 * KIB),

@@ -175,17 +175,17 @@ type WorkflowRun struct {
 	UserId string `protobuf:"bytes,5,opt,name=user_id,json=userId,proto3" json:"user_id,omitempty"`
 	// The conversation in which it was started, up to 512 bytes. It need not exist, and the run outlives it.
 	ConversationId string `protobuf:"bytes,6,opt,name=conversation_id,json=conversationId,proto3" json:"conversation_id,omitempty"`
-	// What the run was given, opaque, up to 1 MiB.
+	// What the run was given, opaque, up to 3 MiB.
 	Input []byte `protobuf:"bytes,7,opt,name=input,proto3" json:"input,omitempty"`
-	// What the run came to, opaque, up to 1 MiB.
+	// What the run came to, opaque, up to 3 MiB.
 	Output []byte `protobuf:"bytes,8,opt,name=output,proto3" json:"output,omitempty"`
-	// The caller's context, opaque, up to 1 MiB.
+	// The caller's context, opaque, up to 3 MiB.
 	Context []byte `protobuf:"bytes,9,opt,name=context,proto3" json:"context,omitempty"`
-	// The state that the run's steps share, opaque, up to 1 MiB.
+	// The state that the run's steps share, opaque, up to 3 MiB.
 	WorkflowState []byte `protobuf:"bytes,10,opt,name=workflow_state,json=workflowState,proto3" json:"workflow_state,omitempty"`
 	// Why and where the run waits. Unset: it does not.
 	Suspension *WorkflowSuspension `protobuf:"bytes,11,opt,name=suspension,proto3" json:"suspension,omitempty"`
-	// What happened so far, opaque, up to 1 MiB. TimelineEvents are kept apart from it.
+	// What happened so far, opaque, up to 3 MiB. TimelineEvents are kept apart from it.
 	Events []byte `protobuf:"bytes,12,opt,name=events,proto3" json:"events,omitempty"`
 	// Why and when the run was cancelled. Unset: it was not.
 	Cancellation *WorkflowCancellation `protobuf:"bytes,13,opt,name=cancellation,proto3" json:"cancellation,omitempty"`
@@ -193,7 +193,7 @@ type WorkflowRun struct {
 	ReplayedFromRunId string `protobuf:"bytes,14,opt,name=replayed_from_run_id,json=replayedFromRunId,proto3" json:"replayed_from_run_id,omitempty"`
 	// The step from which on it repeats that run, up to 512 bytes.
 	ReplayFromStepId string `protobuf:"bytes,15,opt,name=replay_from_step_id,json=replayFromStepId,proto3" json:"replay_from_step_id,omitempty"`
-	// A JSON object, up to 1 MiB: it comes back byte for byte, and ListWorkflowRuns compares its members. Empty: none.
+	// A JSON object, up to 3 MiB: it comes back byte for byte, and ListWorkflowRuns compares its members. Empty: none.
 	Metadata []byte `protobuf:"bytes,16,opt,name=metadata,proto3" json:"metadata,omitempty"`
 	// When the run began, by the caller's clock. Unset: `create_time`.
 	StartTime *timestamppb.Timestamp `protobuf:"bytes,17,opt,name=start_time,json=startTime,proto3" json:"start_time,omitempty"`
@@ -398,9 +398,9 @@ type WorkflowSuspension struct {
 	StepIndex int32 `protobuf:"varint,3,opt,name=step_index,json=stepIndex,proto3" json:"step_index,omitempty"`
 	// The sequence of the last event before it.
 	LastEventSequence *int64 `protobuf:"varint,4,opt,name=last_event_sequence,json=lastEventSequence,proto3,oneof" json:"last_event_sequence,omitempty"`
-	// What the run needs to continue, opaque, up to 1 MiB.
+	// What the run needs to continue, opaque, up to 3 MiB.
 	Checkpoint []byte `protobuf:"bytes,5,opt,name=checkpoint,proto3" json:"checkpoint,omitempty"`
-	// What the step told those who wait for it, opaque, up to 1 MiB.
+	// What the step told those who wait for it, opaque, up to 3 MiB.
 	SuspendData   []byte `protobuf:"bytes,6,opt,name=suspend_data,json=suspendData,proto3" json:"suspend_data,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -557,11 +557,11 @@ type WorkflowStep struct {
 	StartTime *timestamppb.Timestamp `protobuf:"bytes,9,opt,name=start_time,json=startTime,proto3" json:"start_time,omitempty"`
 	// When it ended, by the caller's clock.
 	EndTime *timestamppb.Timestamp `protobuf:"bytes,10,opt,name=end_time,json=endTime,proto3" json:"end_time,omitempty"`
-	// What it was given, opaque, up to 1 MiB.
+	// What it was given, opaque, up to 3 MiB.
 	Input []byte `protobuf:"bytes,11,opt,name=input,proto3" json:"input,omitempty"`
-	// What it came to, opaque, up to 1 MiB.
+	// What it came to, opaque, up to 3 MiB.
 	Output []byte `protobuf:"bytes,12,opt,name=output,proto3" json:"output,omitempty"`
-	// Why it failed, opaque, up to 1 MiB.
+	// Why it failed, opaque, up to 3 MiB.
 	Error []byte `protobuf:"bytes,13,opt,name=error,proto3" json:"error,omitempty"`
 	// The execution of the agent that did it, up to 512 bytes.
 	AgentExecutionId string `protobuf:"bytes,14,opt,name=agent_execution_id,json=agentExecutionId,proto3" json:"agent_execution_id,omitempty"`

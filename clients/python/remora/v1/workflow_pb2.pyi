@@ -138,21 +138,21 @@ class WorkflowRun(_message.Message):
     conversation_id: _builtins.str
     """The conversation in which it was started, up to 512 bytes. It need not exist, and the run outlives it."""
     input: _builtins.bytes
-    """What the run was given, opaque, up to 1 MiB."""
+    """What the run was given, opaque, up to 3 MiB."""
     output: _builtins.bytes
-    """What the run came to, opaque, up to 1 MiB."""
+    """What the run came to, opaque, up to 3 MiB."""
     context: _builtins.bytes
-    """The caller's context, opaque, up to 1 MiB."""
+    """The caller's context, opaque, up to 3 MiB."""
     workflow_state: _builtins.bytes
-    """The state that the run's steps share, opaque, up to 1 MiB."""
+    """The state that the run's steps share, opaque, up to 3 MiB."""
     events: _builtins.bytes
-    """What happened so far, opaque, up to 1 MiB. TimelineEvents are kept apart from it."""
+    """What happened so far, opaque, up to 3 MiB. TimelineEvents are kept apart from it."""
     replayed_from_run_id: _builtins.str
     """The run that this one repeats, up to 512 bytes."""
     replay_from_step_id: _builtins.str
     """The step from which on it repeats that run, up to 512 bytes."""
     metadata: _builtins.bytes
-    """A JSON object, up to 1 MiB: it comes back byte for byte, and ListWorkflowRuns compares its members. Empty: none."""
+    """A JSON object, up to 3 MiB: it comes back byte for byte, and ListWorkflowRuns compares its members. Empty: none."""
     revision: _builtins.int
     """Output only. The revision that last wrote the run: an update may expect it."""
     @_builtins.property
@@ -233,9 +233,9 @@ class WorkflowSuspension(_message.Message):
     last_event_sequence: _builtins.int
     """The sequence of the last event before it."""
     checkpoint: _builtins.bytes
-    """What the run needs to continue, opaque, up to 1 MiB."""
+    """What the run needs to continue, opaque, up to 3 MiB."""
     suspend_data: _builtins.bytes
-    """What the step told those who wait for it, opaque, up to 1 MiB."""
+    """What the step told those who wait for it, opaque, up to 3 MiB."""
     @_builtins.property
     def suspend_time(self) -> _timestamp_pb2.Timestamp:
         """When it was suspended."""
@@ -332,11 +332,11 @@ class WorkflowStep(_message.Message):
     status: Global___WorkflowStepStatus.ValueType
     """Required in a save. How far the step is."""
     input: _builtins.bytes
-    """What it was given, opaque, up to 1 MiB."""
+    """What it was given, opaque, up to 3 MiB."""
     output: _builtins.bytes
-    """What it came to, opaque, up to 1 MiB."""
+    """What it came to, opaque, up to 3 MiB."""
     error: _builtins.bytes
-    """Why it failed, opaque, up to 1 MiB."""
+    """Why it failed, opaque, up to 3 MiB."""
     agent_execution_id: _builtins.str
     """The execution of the agent that did it, up to 512 bytes."""
     parallel_index: _builtins.int

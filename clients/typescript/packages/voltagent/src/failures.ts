@@ -13,6 +13,9 @@ import {
   StorageError,
 } from "@voltagent/core";
 
+/** The fields of a run that have no bound in VoltAgent. */
+const LONG_FIELDS = /^run\.(input|output|context|workflow_state|events|metadata|suspension\.\w+)$/;
+
 /** What a call returns, or VoltAgent's error for its failure. */
 export async function translated<T>(call: Promise<T>, conversationId = ""): Promise<T> {
   try {
@@ -34,13 +37,17 @@ export async function orMissing<T, M>(call: Promise<T>, missing: M): Promise<T |
   }
 }
 
-/** Whether a workflow's run was refused because of the size of its events, its metadata or all of it. */
+/** Whether a workflow's run was refused because of the size of a field, or of all of it. */
 export function isTooLarge(failure: unknown): boolean {
   const { reason, fieldViolations = [] } = (failure instanceof StorageError ? failure.details : {}) as {
     reason?: string;
     fieldViolations?: { field: string }[];
   };
-  return reason === "MESSAGE_TOO_LARGE" || fieldViolations.some(({ field }) => /^run\.(events|metadata)$/.test(field));
+  return (
+    reason === "MESSAGE_TOO_LARGE" ||
+    reason === "REQUEST_TOO_LARGE" ||
+    fieldViolations.some(({ field }) => LONG_FIELDS.test(field))
+  );
 }
 
 function errorFor(failure: RemoraError, conversationId: string): MemoryV2Error {

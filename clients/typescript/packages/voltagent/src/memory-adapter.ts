@@ -304,21 +304,27 @@ export class RemoraMemoryAdapter implements StorageAdapter {
     await translated(this.client.workflows.saveWorkflowRun({ run: storedRun(executionId, state) }));
   }
 
-  /** Updates it. That a run ends or waits is stored without its events and its restart's checkpoint where these are too large. */
+  /** Updates it. That a run ends or waits is stored without what is too large. */
   async updateWorkflowState(executionId: string, updates: Partial<WorkflowStateEntry>): Promise<void> {
-    try {
-      await this.#updateRun(executionId, updates);
-    } catch (error) {
-      const rest = isTooLarge(error) ? atRest(updates) : undefined;
-      if (rest === undefined) {
-        throw error;
+    let failure: unknown;
+    for (const changes of [updates, ...atRest(updates)]) {
+      try {
+        await this.#updateRun(executionId, changes);
+        if (failure !== undefined) {
+          console.warn(
+            `Run ${executionId} of a workflow is ${updates.status}, and stored without what is too large:`,
+            failure,
+          );
+        }
+        return;
+      } catch (error) {
+        failure ??= error;
+        if (!isTooLarge(error)) {
+          throw error;
+        }
       }
-      console.warn(
-        `Run ${executionId} of a workflow is ${updates.status}, and stored without its events and its checkpoint:`,
-        error,
-      );
-      await this.#updateRun(executionId, rest);
     }
+    throw failure;
   }
 
   async #updateRun(executionId: string, updates: Partial<WorkflowStateEntry>): Promise<void> {

@@ -19,7 +19,6 @@ const STATUSES = {
   cancelled: WorkflowStatus.CANCELLED,
   error: WorkflowStatus.ERROR,
 } as const satisfies Record<WorkflowStateEntry["status"], WorkflowStatus>;
-const AT_REST: WorkflowStateEntry["status"][] = ["suspended", "completed", "cancelled", "error"];
 /** Where VoltAgent keeps, in the metadata, what each step was given and gave. */
 const RESTART_CHECKPOINT = "__voltagent_restart_checkpoint";
 const NAMES = new Map(Object.entries(STATUSES).map(([name, status]) => [status as WorkflowStatus, name]));
@@ -77,14 +76,16 @@ export function runChanges(updates: Partial<WorkflowStateEntry>): { changes: Run
   return { changes: fieldsOf(Object.fromEntries(named)), paths: fields.map((name) => PATHS[name] ?? name) };
 }
 
-/** The updates that end or suspend a run, without what only its replay needs; `undefined` if it goes on. */
-export function atRest(updates: Partial<WorkflowStateEntry>): Partial<WorkflowStateEntry> | undefined {
-  if (updates.status === undefined || !AT_REST.includes(updates.status)) {
-    return undefined;
-  }
+/** What is left of updates that end or suspend a run where they are too large: first all but what only its replay needs, then, of an end, that alone. */
+export function atRest(updates: Partial<WorkflowStateEntry>): Partial<WorkflowStateEntry>[] {
   const { events: _, metadata, ...others } = updates;
   const { [RESTART_CHECKPOINT]: __, ...rest } = metadata ?? {};
-  return { ...others, ...(metadata && { metadata: rest }) };
+  const { status, cancellation } = updates;
+  if (status === undefined || status === "running") {
+    return [];
+  }
+  const withoutReplay = { ...others, ...(metadata && { metadata: rest }) };
+  return status === "suspended" ? [withoutReplay] : [withoutReplay, { status, ...present({ cancellation }) }];
 }
 
 /** The entry that was stored. */

@@ -141,8 +141,8 @@ describe("one state", () => {
 
   test("that a run ends or waits is stored without events and a checkpoint that are too large", async () => {
     await stored(state("r"));
-    const events = [{ id: "e", type: "step", startTime: new Date(BEGIN).toISOString(), output: "x".repeat(1 << 20) }];
-    const metadata = { plan: "pro", __voltagent_restart_checkpoint: "x".repeat(1 << 20) };
+    const events = [{ id: "e", type: "step", startTime: new Date(BEGIN).toISOString(), output: "x".repeat(3 << 20) }];
+    const metadata = { plan: "pro", __voltagent_restart_checkpoint: "x".repeat(3 << 20) };
 
     await assert.rejects(storage.updateWorkflowState("r", { events }), StorageError);
     await assert.rejects(storage.updateWorkflowState("r", { metadata }), StorageError);
@@ -156,6 +156,16 @@ describe("one state", () => {
       [found?.status, found?.output, found?.metadata, found?.events],
       ["completed", 1, { plan: "pro" }, undefined],
     );
+  });
+
+  test("that a run ends is stored even where its output is too large", async () => {
+    await stored(state("r", { output: 1 }));
+
+    await storage.updateWorkflowState("r", { status: "completed", output: "x".repeat(3 << 20), metadata: { n: 1 } });
+    assert.equal((await storage.getWorkflowState("r"))?.status, "completed");
+
+    const waiting = { status: "suspended" as const, output: "x".repeat(3 << 20) };
+    await assert.rejects(storage.updateWorkflowState("r", waiting), StorageError);
   });
 
   test("a missing one cannot be updated", async () => {

@@ -63,28 +63,28 @@ export type WorkflowRun = Message<"remora.v1.WorkflowRun"> & {
   conversationId: string;
 
   /**
-   * What the run was given, opaque, up to 1 MiB.
+   * What the run was given, opaque, up to 3 MiB.
    *
    * @generated from field: bytes input = 7;
    */
   input: Uint8Array;
 
   /**
-   * What the run came to, opaque, up to 1 MiB.
+   * What the run came to, opaque, up to 3 MiB.
    *
    * @generated from field: bytes output = 8;
    */
   output: Uint8Array;
 
   /**
-   * The caller's context, opaque, up to 1 MiB.
+   * The caller's context, opaque, up to 3 MiB.
    *
    * @generated from field: bytes context = 9;
    */
   context: Uint8Array;
 
   /**
-   * The state that the run's steps share, opaque, up to 1 MiB.
+   * The state that the run's steps share, opaque, up to 3 MiB.
    *
    * @generated from field: bytes workflow_state = 10;
    */
@@ -98,7 +98,7 @@ export type WorkflowRun = Message<"remora.v1.WorkflowRun"> & {
   suspension?: WorkflowSuspension | undefined;
 
   /**
-   * What happened so far, opaque, up to 1 MiB. TimelineEvents are kept apart from it.
+   * What happened so far, opaque, up to 3 MiB. TimelineEvents are kept apart from it.
    *
    * @generated from field: bytes events = 12;
    */
@@ -126,7 +126,7 @@ export type WorkflowRun = Message<"remora.v1.WorkflowRun"> & {
   replayFromStepId: string;
 
   /**
-   * A JSON object, up to 1 MiB: it comes back byte for byte, and ListWorkflowRuns compares its members. Empty: none.
+   * A JSON object, up to 3 MiB: it comes back byte for byte, and ListWorkflowRuns compares its members. Empty: none.
    *
    * @generated from field: bytes metadata = 16;
    */
@@ -211,14 +211,14 @@ export type WorkflowSuspension = Message<"remora.v1.WorkflowSuspension"> & {
   lastEventSequence?: bigint | undefined;
 
   /**
-   * What the run needs to continue, opaque, up to 1 MiB.
+   * What the run needs to continue, opaque, up to 3 MiB.
    *
    * @generated from field: bytes checkpoint = 5;
    */
   checkpoint: Uint8Array;
 
   /**
-   * What the step told those who wait for it, opaque, up to 1 MiB.
+   * What the step told those who wait for it, opaque, up to 3 MiB.
    *
    * @generated from field: bytes suspend_data = 6;
    */
@@ -338,21 +338,21 @@ export type WorkflowStep = Message<"remora.v1.WorkflowStep"> & {
   endTime?: Timestamp | undefined;
 
   /**
-   * What it was given, opaque, up to 1 MiB.
+   * What it was given, opaque, up to 3 MiB.
    *
    * @generated from field: bytes input = 11;
    */
   input: Uint8Array;
 
   /**
-   * What it came to, opaque, up to 1 MiB.
+   * What it came to, opaque, up to 3 MiB.
    *
    * @generated from field: bytes output = 12;
    */
   output: Uint8Array;
 
   /**
-   * Why it failed, opaque, up to 1 MiB.
+   * Why it failed, opaque, up to 3 MiB.
    *
    * @generated from field: bytes error = 13;
    */
