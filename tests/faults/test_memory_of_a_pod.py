@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from benchmarks.control_group import ControlGroup, NoControlGroups
 from tests.faults.sidecar import ROOT, Sidecar
-from tests.patience import PATIENCE
+from tests.patience import PATIENCE, eventually
 
 from remora import Remora
 from remora.v1.conversation_pb2 import Conversation
@@ -47,7 +47,7 @@ def test_a_server_with_256_mib_serves_eight_clients_and_500_users(
         with Remora(server.endpoint, timeout=PATIENCE) as memory, ThreadPoolExecutor(CLIENTS) as clients:
             list(clients.map(lambda number: _fill(memory, number), range(MESSAGES // BATCH)))
             served = sum(clients.map(lambda client: _use(memory, client), range(CLIENTS)))
-            stored = memory.status().store.messages
+            stored = eventually(lambda: memory.status().store.messages, until=lambda found: found >= MESSAGES + served)
     finally:
         server.kill()
 

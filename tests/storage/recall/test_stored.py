@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from remora_server.storage.database import arrow
+from remora_server.storage.database import arrow, parsed
 from remora_server.storage.recall import stored
 
 MODEL = "m"
@@ -21,6 +21,9 @@ class MovingTable:
         self.first_place = 3
         self.reads = 0
         self._answer: list[tuple[Any, ...]] = []
+
+    def extract_statements(self, query: str) -> list[str]:
+        return [query]
 
     def execute(self, _query: str, _parameters: dict[str, object]) -> MovingTable:
         self._answer = [(self.first_place + at, 1, at, 7, MODEL, True) for at in range(len(self.values))]
@@ -40,6 +43,7 @@ class MovingTable:
 @pytest.mark.parametrize("count", [1, 2, 5])
 def test_rows_that_move_between_two_reads_are_read_again(monkeypatch: pytest.MonkeyPatch, count: int) -> None:
     monkeypatch.setattr(arrow, "vectors", list)
+    monkeypatch.setattr(parsed, "_statements", {})
     values = [bytes([number]) for number in range(count)]
     table = MovingTable(values)
     found = stored._vectors(table, {}, late=False)  # type: ignore[arg-type]
