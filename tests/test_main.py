@@ -107,6 +107,7 @@ def refused(directory: Path, *arguments: str) -> tuple[int, str]:
     return done.returncode, done.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_server_that_is_told_to_stop_ends_well_and_keeps_what_it_holds(
     directory: Path, number: signal.Signals
@@ -124,6 +125,7 @@ def test_a_server_that_is_told_to_stop_ends_well_and_keeps_what_it_holds(
         assert texts(endpoint) == ["kept"]
 
 
+@pytest.mark.slow
 def test_a_server_that_was_killed_is_followed_by_the_next(directory: Path) -> None:
     endpoint = f"unix:{directory / 's'}"
     with serving(directory) as process:
@@ -135,6 +137,7 @@ def test_a_server_that_was_killed_is_followed_by_the_next(directory: Path) -> No
         assert texts(endpoint) == ["kept"]
 
 
+@pytest.mark.slow
 def test_a_second_server_on_one_directory_is_refused_in_one_line(directory: Path) -> None:
     with serving(directory):
         code, error = refused(directory, f"--listen=unix:{directory / 'other'}", f"--data={directory / 'data'}")
@@ -144,6 +147,7 @@ def test_a_second_server_on_one_directory_is_refused_in_one_line(directory: Path
     assert "another process" in error
 
 
+@pytest.mark.slow
 def test_a_second_server_on_one_address_is_refused_in_one_line(directory: Path) -> None:
     with serving(directory):
         code, error = refused(directory, "--data=:memory:")
@@ -154,6 +158,7 @@ def test_a_second_server_on_one_address_is_refused_in_one_line(directory: Path) 
     )
 
 
+@pytest.mark.slow
 def test_a_newer_format_is_refused_in_one_line(directory: Path) -> None:
     (directory / "data").mkdir()
     (directory / "data" / "FORMAT").write_text(json.dumps({"format_version": 99, "store_id": "00" * 16}))
@@ -165,6 +170,7 @@ def test_a_newer_format_is_refused_in_one_line(directory: Path) -> None:
     assert "upgrade Remora" in error
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("transport", ["native", "grpcio"])
 def test_a_start_that_fails_leaves_no_socket_behind(directory: Path, transport: str) -> None:
     (directory / "data").mkdir()
@@ -176,6 +182,7 @@ def test_a_start_that_fails_leaves_no_socket_behind(directory: Path, transport: 
     assert not (directory / "s").exists()
 
 
+@pytest.mark.slow
 def test_an_address_that_cannot_be_taken_leaves_none_of_the_others_behind(directory: Path) -> None:
     (directory / "no-socket").touch()
 
@@ -185,6 +192,7 @@ def test_an_address_that_cannot_be_taken_leaves_none_of_the_others_behind(direct
     assert not (directory / "first").exists()
 
 
+@pytest.mark.slow
 def test_a_damaged_database_is_refused_in_one_line(directory: Path) -> None:
     with serving(directory) as process:
         process.terminate()
@@ -264,6 +272,7 @@ def test_a_failure_is_reported_in_one_line(
     assert error.count("\n") == 1
 
 
+@pytest.mark.slow
 def test_a_token_file_with_a_malformed_line_is_named(directory: Path) -> None:
     file = token_file(directory / "tokens", "secret")
 
@@ -273,6 +282,7 @@ def test_a_token_file_with_a_malformed_line_is_named(directory: Path) -> None:
     assert error.startswith(f"remora: {file}: line 1 is not a new token, a blank and its tenant: name a file")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", [0o644, 0o604, 0o602, 0o666])
 def test_a_token_file_that_everybody_can_read_or_change_is_refused(directory: Path, mode: int) -> None:
     file, link = token_file(directory / "tokens", "secret acme"), directory / "link"

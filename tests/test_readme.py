@@ -45,6 +45,7 @@ class Model:
         return SimpleNamespace(choices=[SimpleNamespace(message=ANSWER)])
 
 
+@pytest.mark.slow
 def test_the_readmes_python_runs_as_it_stands(monkeypatch: pytest.MonkeyPatch) -> None:
     [block] = python_blocks()
     llm = Model()

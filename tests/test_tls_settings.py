@@ -57,6 +57,7 @@ def test_what_is_missing_is_named(given: dict[str, str], why: str) -> None:
         load(given, {})
 
 
+@pytest.mark.slow
 def test_a_server_whose_key_is_another_ones_does_not_start(directory: Path) -> None:
     authority = Authority(directory)
     cert, key = authority.server().cert, authority.server().key
@@ -67,6 +68,7 @@ def test_a_server_whose_key_is_another_ones_does_not_start(directory: Path) -> N
     assert f"tls_key: {key}: it is not the key of the certificate" in error
 
 
+@pytest.mark.slow
 def test_the_transport_without_tls_is_refused(directory: Path) -> None:
     issued = Authority(directory).server()
 
@@ -78,6 +80,7 @@ def test_the_transport_without_tls_is_refused(directory: Path) -> None:
     assert "remora: the transport grpcio has no TLS: choose the native one (--transport)" in error.splitlines()
 
 
+@pytest.mark.slow
 def test_tls_alone_lets_nobody_in_from_other_machines(directory: Path) -> None:
     issued = Authority(directory).server()
 
@@ -87,6 +90,7 @@ def test_tls_alone_lets_nobody_in_from_other_machines(directory: Path) -> None:
     assert "--tls-client-ca" in error
 
 
+@pytest.mark.slow
 def test_a_server_reads_what_is_rotated_and_drops_no_client(directory: Path) -> None:
     old, new, mounted = Authority(directory), Authority(directory, "new"), directory / "mounted"
     tenants, tokens = directory / "tenants", token_file(directory / "tokens", "t acme")
@@ -150,6 +154,7 @@ def test_commands_connect_with_tls(directory: Path, capsys: pytest.CaptureFixtur
     assert "--cert-file needs --key-file" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_commands_name_their_flags_where_tls_fails(directory: Path, capsys: pytest.CaptureFixture[str]) -> None:
     authority, stranger, port = Authority(directory), Authority(directory, "stranger"), free_port()
     issued, client = authority.server("memory.example"), authority.client("me")

@@ -6,6 +6,8 @@ import ast
 from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
+
 SERVER = Path(__file__).resolve().parents[2] / "server" / "remora_server"
 MAKERS = {"Lock", "RLock", "Condition", "Semaphore", "BoundedSemaphore", "Barrier"}
 LOCKING = "locking.py"
@@ -26,6 +28,7 @@ def made_in(source: str) -> Iterator[str]:
             yield from {alias.name for alias in node.names} & MAKERS
 
 
+@pytest.mark.slow
 def test_locks_are_made_with_their_level() -> None:
     modules = {path.relative_to(SERVER).as_posix(): set(made_in(path.read_text())) for path in SERVER.rglob("*.py")}
 

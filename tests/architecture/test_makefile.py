@@ -88,6 +88,7 @@ def test_an_error(broken):
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("workers", [0, 2])
 def test_the_names_of_pythons_tests_that_failed_are_kept(tmp_path: Path, workers: int) -> None:
     (tmp_path / "test_a.py").write_text(FAILING)

@@ -5,6 +5,8 @@ import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).resolve().parents[2]
 SERVER = ROOT / "server" / "remora_server"
 NATIVE = "remora_server._native"
@@ -26,6 +28,7 @@ def imports_native(path: Path) -> bool:
     return any(name == NATIVE or name.startswith(f"{NATIVE}.") for name in names)
 
 
+@pytest.mark.slow
 def test_only_engine_storage_and_the_transport_import_the_rust_engine() -> None:
     importers = {path.relative_to(SERVER) for path in SERVER.rglob("*.py") if imports_native(path)}
 

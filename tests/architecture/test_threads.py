@@ -43,6 +43,7 @@ def started_in(source: str) -> Iterator[str]:
         yield from names & STARTERS
 
 
+@pytest.mark.slow
 def test_threads_of_the_server_are_started_under_supervision() -> None:
     modules = {path.relative_to(SERVER).as_posix(): set(started_in(path.read_text())) for path in SERVER.rglob("*.py")}
 

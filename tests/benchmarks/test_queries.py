@@ -20,6 +20,7 @@ def stores() -> Stores:
     return make()
 
 
+@pytest.mark.slow
 def test_stores_are_the_same_each_time(stores: Stores) -> None:
     assert make() == stores
 

@@ -406,6 +406,7 @@ def test_a_server_that_does_not_start_says_why() -> None:
         pytest.fail("it started")
 
 
+@pytest.mark.slow
 def test_the_fixtures_are_a_plugin_of_pytest(pytester: pytest.Pytester) -> None:
     pytester.makeconftest('pytest_plugins = ["remora.testing"]')
     pytester.makepyfile("def test_it(memory): assert memory.count_conversations() == 0")

@@ -262,6 +262,7 @@ def test_summarize_bounds_the_summary_and_names_the_model_that_wrote_it(memory: 
     assert model.asked[0].body["max_tokens"] == 15
 
 
+@pytest.mark.slow
 def test_summarize_without_a_model_keeps_what_was_said_and_says_so() -> None:
     with serve("--model=none") as endpoint, Remora(endpoint, timeout=PATIENCE) as memory:
         chat = memory.conversation("c", short_term=Summarize(40, 20, keep_messages=2))
@@ -275,6 +276,7 @@ def test_summarize_without_a_model_keeps_what_was_said_and_says_so() -> None:
     assert summary.token_count <= 20
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "fault", [lambda _asked: error(500), lambda _asked: completion(None), lambda _asked: completion("  ")]
 )

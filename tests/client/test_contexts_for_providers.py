@@ -164,6 +164,7 @@ def recount(messages: list[dict[str, Any]], encoding: str) -> int:
     return sum(counting.messages(list(map(decode.chat_message, sent)))) + REPLY_PRIMING
 
 
+@pytest.mark.slow
 @given(talk=talks(), request=requests(), data=st.data(), facts=st.lists(RESULTS, max_size=5, unique=True))
 def test_every_provider_accepts_a_context_of_any_conversation(
     talk: list[Message], request: pb.AssembleContextRequest, data: st.DataObject, facts: list[str]

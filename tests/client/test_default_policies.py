@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import pytest
 from tests.faults.sidecar import Sidecar
 from tests.patience import PATIENCE, eventually
 
@@ -24,6 +25,7 @@ def served(directory: Path, *arguments: str) -> Iterator[Remora]:
     assert server.stop() == 0
 
 
+@pytest.mark.slow
 def test_new_conversations_have_the_default_policy_for_good(tmp_path: Path) -> None:
     with served(tmp_path, "--short-term-profile", "ballerina") as memory:
         memory.create_conversation("created")
@@ -46,6 +48,7 @@ def test_new_conversations_have_the_default_policy_for_good(tmp_path: Path) -> N
     }
 
 
+@pytest.mark.slow
 def test_other_settings_are_for_other_conversations(tmp_path: Path) -> None:
     with served(tmp_path) as memory:
         memory.conversation("earlier").append(HELLO)
@@ -62,6 +65,7 @@ def test_other_settings_are_for_other_conversations(tmp_path: Path) -> None:
         assert len(chat.messages(view="all")) == 40
 
 
+@pytest.mark.slow
 def test_an_update_may_take_the_default_policy_away(tmp_path: Path) -> None:
     with served(tmp_path, "--short-term-profile", "ballerina") as memory:
         chat = memory.create_conversation("c")
@@ -72,6 +76,7 @@ def test_an_update_may_take_the_default_policy_away(tmp_path: Path) -> None:
         assert (kept, chat.get().short_term) == (OF_BALLERINA, None)
 
 
+@pytest.mark.slow
 def test_a_window_and_its_summary_are_there_after_a_restart(tmp_path: Path) -> None:
     with served(tmp_path) as memory:
         chat = memory.conversation("c", short_term=Summarize(40, 20, keep_messages=2))

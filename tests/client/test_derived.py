@@ -27,6 +27,7 @@ def tool() -> ModuleType:
     return module
 
 
+@pytest.mark.slow
 def test_the_sync_face_is_up_to_date(tool: ModuleType) -> None:
     expected = tool.derive_all()
 

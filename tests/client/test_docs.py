@@ -5,9 +5,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "python.md"
 
 
+@pytest.mark.slow
 def test_the_page_runs_from_its_top_to_its_end(tmp_path: Path) -> None:
     code = "\n".join(re.findall(r"```python\n(.*?)```", PAGE.read_text("utf-8"), re.DOTALL))
     script = tmp_path / "page.py"

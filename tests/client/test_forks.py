@@ -71,6 +71,7 @@ def call_in_children(endpoint: str) -> None:
         assert memory.count_conversations() == 0
 
 
+@pytest.mark.slow
 def test_a_child_opens_a_channel_of_its_own(endpoint: str) -> None:
     in_fresh_process(call_in_children, endpoint)
 
@@ -100,6 +101,7 @@ def read_in_child(endpoint: str) -> None:
         assert succeeds_in_child(read)
 
 
+@pytest.mark.slow
 def test_a_child_reads_what_its_parent_wrote(endpoint: str) -> None:
     in_fresh_process(read_in_child, endpoint)
 
@@ -152,5 +154,6 @@ def call_in_child_of_a_running_event_loop(endpoint: str) -> None:
     assert asyncio.run(fork())
 
 
+@pytest.mark.slow
 def test_an_async_client_refuses_to_work_in_a_child_of_a_running_event_loop(endpoint: str) -> None:
     in_fresh_process(call_in_child_of_a_running_event_loop, endpoint)

@@ -69,6 +69,7 @@ def is_gone(endpoint: str) -> bool:
     return not is_healthy(endpoint)
 
 
+@pytest.mark.slow
 def test_a_start_is_one_line_and_what_is_written_stays(usual_places: Path) -> None:
     with Remora.start(timeout=PATIENCE) as memory:
         memory.conversation("c").append(HELLO)
@@ -82,6 +83,7 @@ def test_a_start_is_one_line_and_what_is_written_stays(usual_places: Path) -> No
     assert found == ["hello"]
 
 
+@pytest.mark.slow
 def test_a_server_is_found_where_it_listens_and_stays_as_long_as_anybody_wants_it() -> None:
     first, second = Remora.start(timeout=PATIENCE), Remora.start(timeout=PATIENCE)
     assert first.status().server.start_time == second.status().server.start_time
@@ -93,6 +95,7 @@ def test_a_server_is_found_where_it_listens_and_stays_as_long_as_anybody_wants_i
     eventually(lambda: is_gone(first.endpoint))
 
 
+@pytest.mark.slow
 def test_a_server_that_nobody_started_so_stays(usual_places: Path) -> None:
     endpoint = f"unix:{usual_places}/remora.sock"
     command = [sys.executable, "-m", "remora_server", "--data", ":memory:", "--listen", endpoint]
@@ -113,6 +116,7 @@ def test_the_module_runs_commands_too() -> None:
     assert ran.stdout == f"remora {remora.__version__}\n"
 
 
+@pytest.mark.slow
 def test_data_in_memory_is_of_one_client_and_gone_with_it(usual_places: Path) -> None:
     with Remora.start(":memory:", timeout=PATIENCE) as one, Remora.start(":memory:", timeout=PATIENCE) as other:
         one.conversation("c").append(HELLO)
@@ -131,6 +135,7 @@ def test_a_data_directory_has_one_server_however_it_is_written(
     assert (directory / "mine").is_dir()
 
 
+@pytest.mark.slow
 def test_processes_that_start_at_once_end_with_one_server(processes: list["subprocess.Popen[str]"]) -> None:
     processes += [starting() for _ in range(3)]
 
@@ -139,6 +144,7 @@ def test_processes_that_start_at_once_end_with_one_server(processes: list["subpr
     assert len(servers) == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("data", [(), (":memory:",)], ids=["usual", "memory"])
 @pytest.mark.parametrize("end", ["kill", "exit"])
 def test_a_server_is_gone_with_its_process_however_that_ends(
@@ -158,6 +164,7 @@ def test_a_server_is_gone_with_its_process_however_that_ends(
     eventually(lambda: not list(usual_places.glob("*.lease")) and not list(usual_places.glob("*.sock")))
 
 
+@pytest.mark.slow
 def test_a_server_that_was_killed_is_followed_by_the_next() -> None:
     with Remora.start(timeout=PATIENCE) as first:
         first.conversation("c").append(HELLO)
@@ -176,6 +183,7 @@ def _serves(process: Path, endpoint: str) -> bool:
         return False
 
 
+@pytest.mark.slow
 def test_an_async_client_starts_a_server_too() -> None:
     async def turn() -> str:
         async with await AsyncRemora.start(":memory:", timeout=PATIENCE) as memory:
@@ -194,6 +202,7 @@ def test_without_the_servers_package_the_error_says_what_to_install(monkeypatch:
         Remora.start()
 
 
+@pytest.mark.slow
 def test_a_server_that_does_not_start_says_why(directory: Path) -> None:
     (directory / "file").touch()
 

@@ -97,6 +97,7 @@ def tags(endpoint: str) -> Counter[str]:
     return Counter(message.text for messages in found for message in messages)
 
 
+@pytest.mark.slow
 def test_a_backup_under_writers_holds_what_was_acknowledged_before_it_and_no_half_request(directory: Path) -> None:
     with serving(directory / "a") as sidecar:
         writers = Writers(sidecar.endpoint)
@@ -125,6 +126,7 @@ def test_a_backup_under_writers_holds_what_was_acknowledged_before_it_and_no_hal
     assert len(exported) > 0
 
 
+@pytest.mark.slow
 def test_a_restored_store_is_exported_as_the_one_that_was_backed_up(directory: Path) -> None:
     with serving(directory / "a") as sidecar:
         with Remora(sidecar.endpoint, tenant="t", timeout=PATIENCE) as memory:
@@ -141,6 +143,7 @@ def test_a_restored_store_is_exported_as_the_one_that_was_backed_up(directory: P
     assert modes == {0o600}
 
 
+@pytest.mark.slow
 def test_a_kill_in_the_middle_of_a_backup_leaves_nothing_behind(directory: Path) -> None:
     with serving(directory / "a") as sidecar:
         with Remora(sidecar.endpoint, timeout=PATIENCE) as memory:
@@ -167,6 +170,7 @@ def test_a_kill_in_the_middle_of_a_backup_leaves_nothing_behind(directory: Path)
         assert sorted(path.name for path in directory.iterdir()) == ["a", "backup"]
 
 
+@pytest.mark.slow
 def test_the_operators_token_alone_allows_backups_and_names_any_tenant(directory: Path) -> None:
     with serving(directory / "a") as sidecar:
         file = sidecar.directory / "data" / "operator.token"
@@ -191,6 +195,7 @@ def test_the_operators_token_alone_allows_backups_and_names_any_tenant(directory
             memory.create_backup()
 
 
+@pytest.mark.slow
 def test_an_operators_token_that_everybody_can_read_is_not_used(
     directory: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -204,6 +209,7 @@ def test_an_operators_token_that_everybody_can_read_is_not_used(
     assert "operator.token: `chmod 600` it and restart the server" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_where_tokens_are_asked_for_the_operator_names_the_tenant(directory: Path) -> None:
     tokens = token_file(directory / "tokens", "secret acme")
     with serving(directory / "a", f"--token-file={tokens}", token="secret") as sidecar:
@@ -219,6 +225,7 @@ def test_where_tokens_are_asked_for_the_operator_names_the_tenant(directory: Pat
         back_up(sidecar, directory / "backup")
 
 
+@pytest.mark.slow
 def test_one_backup_is_kept_and_is_read_until_it_is_deleted(directory: Path) -> None:
     with serving(directory / "a") as sidecar, operator(sidecar) as memory:
         first = memory.create_backup()
@@ -234,6 +241,7 @@ def test_one_backup_is_kept_and_is_read_until_it_is_deleted(directory: Path) -> 
         assert not memory.delete_backup(second.id)
 
 
+@pytest.mark.slow
 def test_a_store_in_memory_has_no_backup_and_no_operator(directory: Path) -> None:
     with serving(directory / "a", "--data=:memory:") as sidecar:
         code, _, error = remora(sidecar.endpoint, "backup", directory / "backup", variables={"REMORA_TOKEN": "guessed"})
@@ -242,6 +250,7 @@ def test_a_store_in_memory_has_no_backup_and_no_operator(directory: Path) -> Non
     assert "only the operator may do this" in error
 
 
+@pytest.mark.slow
 def test_the_token_of_the_directory_that_is_named_goes_before_that_of_the_environment(directory: Path) -> None:
     tenant = {"REMORA_TOKEN": "a tenant's"}
     with serving(directory / "a") as sidecar:
@@ -268,6 +277,7 @@ def test_a_time_that_no_call_can_take_is_refused(text: str, capsys: pytest.Captu
     assert f"argument --seconds: {text} is no number of seconds" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_a_snapshot_that_takes_longer_than_it_may_says_what_to_raise(directory: Path) -> None:
     with serving(directory / "a") as sidecar:
         arguments = ("backup", directory / "backup", "--data", sidecar.directory / "data", "--seconds", "0.0001")
@@ -358,6 +368,7 @@ def test_nothing_is_restored_over_anything(backup: Path, tmp_path: Path) -> None
     assert [path.name for path in (tmp_path / "data").iterdir() if path.name != "LOCK"] == ["note"]
 
 
+@pytest.mark.slow
 def test_a_restore_that_was_killed_is_served_by_nobody_and_made_anew(backup: Path, directory: Path) -> None:
     data = directory / "data"
     program = (sys.executable, "-m", "tests.faults.changed_server", "sync_no_snapshot")
@@ -377,6 +388,7 @@ def test_a_restore_that_was_killed_is_served_by_nobody_and_made_anew(backup: Pat
         assert tags(restored.endpoint) == Counter(["hello"])
 
 
+@pytest.mark.slow
 def test_a_folder_that_is_there_is_not_backed_up_over(directory: Path) -> None:
     with serving(directory / "a") as sidecar:
         (directory / "backup").mkdir()
@@ -388,6 +400,7 @@ def test_a_folder_that_is_there_is_not_backed_up_over(directory: Path) -> None:
     assert list((directory / "backup").iterdir()) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("contents", [["precious"], [], ["manifest.json", "remora.duckdb"]])
 def test_a_folder_of_the_working_name_that_no_backup_left_is_not_touched(directory: Path, contents: list[str]) -> None:
     with serving(directory / "a") as sidecar:
@@ -403,6 +416,7 @@ def test_a_folder_of_the_working_name_that_no_backup_left_is_not_touched(directo
     assert not (directory / "backup").exists()
 
 
+@pytest.mark.slow
 def test_of_two_backups_into_one_folder_the_second_is_refused_and_takes_nothing_from_the_first(
     directory: Path,
 ) -> None:
@@ -433,6 +447,7 @@ def test_a_backup_that_failed_removes_its_own_files_and_no_others(tmp_path: Path
     assert [path.name for path in tmp_path.rglob("*")] == ["backup.partial", "precious"]
 
 
+@pytest.mark.slow
 def test_a_snapshot_that_changed_on_its_way_is_no_backup(
     directory: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -99,6 +99,7 @@ def test_what_is_left_out_is_said(importing: Importing) -> None:
     assert importing.messages("chat-1") == TURNS[:1]
 
 
+@pytest.mark.slow
 def test_long_conversations_are_sent_in_parts(importing: Importing) -> None:
     many = [{"role": "user", "content": f"number {number}"} for number in range(2 * LARGEST_GROUP + 1)]
     large = [{"role": "user", "content": str(number) * 900_000} for number in range(6)]

@@ -43,6 +43,7 @@ def under_shell(command: str) -> tuple[int, str]:
     return done.returncode, done.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("unbuffered", ["", "1"])
 @pytest.mark.parametrize(
     ("redirection", "why"), [(">/dev/full", "No space left on device"), (">&-", "Bad file descriptor")]
@@ -58,6 +59,7 @@ def test_output_that_cannot_be_written_is_said_in_one_line(
     assert ended == (1, f"remora: standard output cannot be written: {why}\n")
 
 
+@pytest.mark.slow
 def test_every_line_for_scripts_and_for_people_is_written_or_the_command_fails(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -75,6 +77,7 @@ def test_every_line_for_scripts_and_for_people_is_written_or_the_command_fails(
                 assert said == "remora: standard output cannot be written: No space left on device\n"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("encoding", ["ascii", "utf-8:strict"])
 def test_a_path_that_the_terminal_cannot_show_is_shown_escaped(
     encoding: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -54,6 +54,7 @@ def test_a_context_is_shown_as_it_was_and_steers_no_terminal(shown: Shown, capsy
     assert "␛[31mred" in output
 
 
+@pytest.mark.slow
 def test_each_fact_is_shown_by_itself(capsys: pytest.CaptureFixture[str]) -> None:
     with serve("--model=none") as endpoint, Remora(endpoint, timeout=PATIENCE) as memory:
         chat = memory.conversation("trip", user_id="sarah")

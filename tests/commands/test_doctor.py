@@ -48,6 +48,7 @@ def test_a_file_in_the_place_of_the_directory_is_found(tmp_path: Path, capsys: p
     assert (code, findings(said)) == (1, [f"{data} cannot be read: Not a directory"])
 
 
+@pytest.mark.slow
 def test_a_directory_of_another_user_is_found() -> None:
     with open_to_all() as folder:
         data = folder / "theirs"
@@ -62,6 +63,7 @@ def test_a_directory_of_another_user_is_found() -> None:
         data.chmod(0o700)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["FORMAT", "remora.duckdb", "journal", "journal/reach", "LOCK"])
 def test_what_another_user_may_not_read_is_not_taken_for_damage(name: str) -> None:
     """A start would not mend it, and a repair without it would lose what is whole."""

@@ -55,6 +55,7 @@ def disk(tmp_path: Path) -> Iterator[SmallDisk]:
     disk.close()
 
 
+@pytest.mark.slow
 def test_a_disk_with_room_for_less_than_two_segments_is_found(disk: SmallDisk, tmp_path: Path) -> None:
     arguments = (f"--data={tmp_path / 'disk' / 'data'}", f"--segment-bytes={SEGMENT}")
     disk.fill(2 * SEGMENT)
@@ -98,6 +99,7 @@ def test_a_sync_is_slow_beyond_twenty_milliseconds(
     assert told == ["a sync takes 20 ms, and so does a write", "a sync takes 47 ms, and so does a write"]
 
 
+@pytest.mark.slow
 def test_a_directory_that_cannot_be_written_is_found() -> None:
     """Whoever looks can read it, and would not be able to serve it."""
     with open_to_all() as folder:
@@ -111,6 +113,7 @@ def test_a_directory_that_cannot_be_written_is_found() -> None:
             assert [one["what"] for one in found] == [f"{directory} cannot be written"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("files", "found"), [(1024, []), (1023, ["the process may open 1023 files only"])])
 def test_too_few_open_files_are_found(files: int, found: list[str], tmp_path: Path) -> None:
     assert resource.getrlimit(resource.RLIMIT_NOFILE)[1] >= files

@@ -69,6 +69,7 @@ def findings(said: dict[str, Any]) -> list[str]:
     return [finding["what"] for finding in said["findings"]]
 
 
+@pytest.mark.slow
 def test_a_server_that_demands_tokens_is_asked_with_the_operators(capsys: pytest.CaptureFixture[str]) -> None:
     with TemporaryDirectory(prefix="remora-") as directory:
         tokens = token_file(Path(directory) / "tokens", "t acme\n")
@@ -108,6 +109,7 @@ def test_a_server_that_listens_elsewhere_is_to_be_named(
     assert "--listen" in said["findings"][0]["remedy"]
 
 
+@pytest.mark.slow
 def test_the_server_of_another_store_is_not_taken_for_it(capsys: pytest.CaptureFixture[str], served: Sidecar) -> None:
     with started() as other:
         code, said = doctor(capsys, served, at=other.endpoint)
@@ -117,6 +119,7 @@ def test_the_server_of_another_store_is_not_taken_for_it(capsys: pytest.CaptureF
     assert "server" not in said
 
 
+@pytest.mark.slow
 def test_a_server_that_takes_no_writes_is_found(capsys: pytest.CaptureFixture[str]) -> None:
     with started(REMORA_JOURNAL_FAILPOINTS="before_sync=error@2") as failing:
         with pytest.raises(grpc.RpcError):

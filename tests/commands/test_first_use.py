@@ -187,6 +187,7 @@ def test_a_directory_of_something_else_stays_as_it_is(directory: Path) -> None:
     assert data.stat().st_mtime_ns == before
 
 
+@pytest.mark.slow
 def test_a_model_that_is_not_there_is_a_warning_that_says_what_to_do(directory: Path) -> None:
     missing = directory / "models"
     process = begin(
@@ -215,6 +216,7 @@ def test_doctor_says_what_it_could_not_check(tmp_path: Path, capsys: pytest.Capt
     )
 
 
+@pytest.mark.slow
 def test_doctor_says_that_all_is_well_where_it_checked_all(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     open_store(tmp_path / "data").close()
     arguments = ["doctor", f"--data={tmp_path / 'data'}", "--model=none", "--listen=unix:/nowhere/s"]

@@ -24,6 +24,7 @@ from remora_server.commands.health_check import NoAnswer, is_serving
 from remora_server.main import main
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("transport", ["native", "grpcio"])
 def test_a_server_that_answers_is_well(transport: str) -> None:
     with serve("--model", "none", "--transport", transport) as endpoint:
@@ -32,6 +33,7 @@ def test_a_server_that_answers_is_well(transport: str) -> None:
     assert told == [(0, f"{service}: serving\n".encode(), "") for service in ("readiness", "startup", "liveness")]
 
 
+@pytest.mark.slow
 def test_the_port_of_probes_answers_as_well() -> None:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))

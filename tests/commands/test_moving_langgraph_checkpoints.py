@@ -121,6 +121,7 @@ def test_a_checkpoint_is_cut_into_its_channels(file: Checkpoints) -> None:
     assert json.loads(found.checkpoint.metadata) == {"user_id": "ana", "step": 1}
 
 
+@pytest.mark.slow
 def test_values_that_the_parent_has_are_sent_once(file: Checkpoints) -> None:
     text = "x" * 200_000
     file.put("1", {"long": (1, text), "count": (1, 1)})
@@ -150,6 +151,7 @@ VALUES = st.sampled_from(["x", "y", ..., [1, {"k": None}]])
 STATES = st.dictionaries(st.sampled_from("abc"), st.tuples(st.sampled_from([1, 2, "1", 1.5]), VALUES))
 
 
+@pytest.mark.slow
 @settings(max_examples=examples(25), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data(), states=st.lists(STATES, min_size=1, max_size=8))
 def test_any_tree_of_checkpoints_is_read_as_it_was(
@@ -207,6 +209,7 @@ def test_pending_writes_come_with_their_checkpoint(file: Checkpoints) -> None:
     assert writes[0].value.type == "pickle"
 
 
+@pytest.mark.slow
 def test_values_of_many_mebibytes_are_uploaded(file: Checkpoints) -> None:
     long = "".join(f"{number:08}" for number in range(600_000))
     file.put("1", {"long": (1, long)})

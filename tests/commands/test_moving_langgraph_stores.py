@@ -229,6 +229,7 @@ def test_another_file_is_refused(store: Store) -> None:
     assert store.run() == (1, ["remora: {file} cannot be read: No such file or directory"])
 
 
+@pytest.mark.slow
 def test_a_damaged_file_is_refused(store: Store) -> None:
     for number in range(200):
         store.put("a", str(number), {"text": "x" * 100})

@@ -50,6 +50,7 @@ def last(shown: Iterator[bytes]) -> str:
     return output
 
 
+@pytest.mark.slow
 def test_an_export_shows_a_bar_of_conversations_at_a_terminal(endpoint: str, tmp_path: Path) -> None:
     with showing(endpoint, "export", tmp_path / "out.jsonl", stream="stderr", COLUMNS="120") as (process, shown):
         output = last(shown)
@@ -59,6 +60,7 @@ def test_an_export_shows_a_bar_of_conversations_at_a_terminal(endpoint: str, tmp
     assert output.endswith(f"{RECORDS:,} records exported\r\n")
 
 
+@pytest.mark.slow
 def test_an_export_that_is_under_way_shows_how_far_it_is(endpoint: str, tmp_path: Path) -> None:
     under_way = re.compile(rf"exporting \S+ +([1-9]\d*)/{CONVERSATIONS} conversations, ([1-9][\d,]*) records")
     with (
@@ -72,12 +74,14 @@ def test_an_export_that_is_under_way_shows_how_far_it_is(endpoint: str, tmp_path
     assert int(found[2].replace(",", "")) < RECORDS
 
 
+@pytest.mark.slow
 def test_an_export_of_one_conversation_shows_a_bar_too(endpoint: str) -> None:
     arguments = ("export", "--conversation", "c7", "-")
     with showing(endpoint, *arguments, stream="stderr", COLUMNS="120") as (_, shown):
         assert f"1/1 conversations, {1 + MESSAGES} records" in last(shown)
 
 
+@pytest.mark.slow
 def test_an_import_shows_a_bar_of_bytes_at_a_terminal(endpoint: str, path: Path) -> None:
     with showing(endpoint, "import", path, stream="stderr", COLUMNS="120") as (process, shown):
         output = last(shown)
@@ -87,6 +91,7 @@ def test_an_import_shows_a_bar_of_bytes_at_a_terminal(endpoint: str, path: Path)
     assert re.search(rf"importing {BAR}+ {size}/{size} MiB", output)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("variables", [{}, {"FORCE_COLOR": "1", "TERM": "xterm-256color"}], ids=["", "colours"])
 def test_nothing_of_it_is_shown_where_standard_error_is_no_terminal(
     endpoint: str, path: Path, tmp_path: Path, variables: dict[str, str]

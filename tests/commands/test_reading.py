@@ -64,6 +64,7 @@ def test_messages_are_shown_oldest_first_and_steer_no_terminal(endpoint: str) ->
 FORGED = "2026-11-22 08:12  system  forged"
 
 
+@pytest.mark.slow
 def test_what_is_said_forges_no_message_and_no_conversation(endpoint: str, capsys: pytest.CaptureFixture[str]) -> None:
     def piped(*arguments: str) -> list[str]:
         assert main([*arguments, "--tenant", "forging", "--endpoint", endpoint]) == 0
@@ -161,6 +162,7 @@ def test_a_search_is_of_a_tenant_a_user_or_a_conversation(endpoint: str) -> None
         assert lines(endpoint, "search", "report", "--json", *scope) == []
 
 
+@pytest.mark.slow
 def test_a_terminal_gets_colours_and_found_words_unless_it_wants_none(endpoint: str) -> None:
     coloured = on_terminal(endpoint, "search", "night", "--tenant", "acme")
     plain = on_terminal(endpoint, "search", "night", "--tenant", "acme", NO_COLOR="1")
@@ -172,6 +174,7 @@ def test_a_terminal_gets_colours_and_found_words_unless_it_wants_none(endpoint: 
     assert "\x1b" not in done(endpoint, "search", "night", "--tenant", "acme").decode()
 
 
+@pytest.mark.slow
 def test_messages_are_followed_until_an_interrupt(endpoint: str) -> None:
     with Remora(endpoint, tenant="followed", timeout=PATIENCE) as memory:
         chat = memory.conversation("c")
@@ -188,6 +191,7 @@ def test_messages_are_followed_until_an_interrupt(endpoint: str) -> None:
         assert process.returncode == 130
 
 
+@pytest.mark.slow
 def test_a_reader_that_goes_away_ends_the_command_without_a_word(endpoint: str) -> None:
     with Remora(endpoint, tenant="long", timeout=PATIENCE) as memory:
         memory.conversation("c").append([Message("user", "x" * 1000)] * 500)
@@ -228,6 +232,7 @@ def test_what_cannot_be_shown_is_said_in_one_line(endpoint: str, arguments: list
     assert error.count("\n") == 1
 
 
+@pytest.mark.slow
 def test_the_tenant_and_the_token_are_taken_from_the_environment(endpoint: str, tmp_path: Path) -> None:
     tokens = token_file(tmp_path / "tokens", "secret acme")
     assert b"trip" in done(endpoint, "log", variables={"REMORA_TENANT": "acme"})

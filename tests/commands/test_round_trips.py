@@ -186,6 +186,7 @@ def memory_of(caller: DirectCaller, **owner: str) -> Message:
     return ask(caller, "GetWorkingMemory", memory.GetWorkingMemoryRequest(scope=WorkingMemoryScope(**owner)))
 
 
+@pytest.mark.slow
 @settings(max_examples=examples(60), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(
     writes=st.lists(WRITES, min_size=1, max_size=12),
@@ -209,6 +210,7 @@ def test_what_was_imported_reads_as_it_did_and_is_exported_as_the_same_bytes(
     assert exported(target, 1000) == lines
 
 
+@pytest.mark.slow
 def test_many_small_conversations_are_all_exported(caller: DirectCaller) -> None:
     source, target = tenant(caller), tenant(caller)
     count = 2 * CONVERSATIONS_AT_ONCE
@@ -223,6 +225,7 @@ def test_many_small_conversations_are_all_exported(caller: DirectCaller) -> None
     assert exported(target, 10) == lines
 
 
+@pytest.mark.slow
 def test_a_scope_takes_the_conversations_of_a_user_or_one_alone(caller: DirectCaller) -> None:
     source = tenant(caller)
     for name, owner in (("c", "u"), ("d", "v")):
@@ -330,6 +333,7 @@ def test_messages_without_their_conversation_are_not_found(caller: DirectCaller)
     assert answer.reason == "CONVERSATION_NOT_FOUND"
 
 
+@pytest.mark.slow
 def test_a_message_that_is_large_ends_its_page(caller: DirectCaller) -> None:
     source, target = tenant(caller), tenant(caller)
     for _ in range(3):

@@ -68,6 +68,7 @@ def end(process: subprocess.Popen[bytes], number: signal.Signals) -> int:
     return process.returncode
 
 
+@pytest.mark.slow
 def test_a_killed_import_is_continued_without_doubling(sidecar: Sidecar, many: Path) -> None:
     with stalling(sidecar.endpoint, asked=many.stat().st_size // 3) as endpoint:
         process = begin(endpoint, "import", many)
@@ -126,6 +127,7 @@ def whole(stored: Sidecar) -> bytes:
     return exported
 
 
+@pytest.mark.slow
 def test_an_interrupted_export_is_resumed_from_its_last_whole_page(
     stored: Sidecar, whole: bytes, tmp_path: Path
 ) -> None:
@@ -148,6 +150,7 @@ def test_an_interrupted_export_is_resumed_from_its_last_whole_page(
     assert parts.read_bytes() == whole.replace(b"night train", b"Night train", 1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("cut", ["half", "all"])
 def test_an_export_that_has_lost_what_its_state_names_begins_anew(
     stored: Sidecar, whole: bytes, tmp_path: Path, cut: str
@@ -163,6 +166,7 @@ def test_an_export_that_has_lost_what_its_state_names_begins_anew(
     assert [path.name for path in tmp_path.iterdir()] == ["parts.jsonl"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("left", ["nothing", "some", "a part of the first line"])
 def test_an_export_without_a_state_begins_anew(stored: Sidecar, whole: bytes, tmp_path: Path, left: str) -> None:
     parts = tmp_path / "parts.jsonl"
@@ -251,6 +255,7 @@ def test_an_export_of_another_part_is_not_gone_on_with(
     assert path.read_bytes() == content
 
 
+@pytest.mark.slow
 def test_an_export_of_another_tenant_is_not_gone_on_with(stored: Sidecar, tmp_path: Path) -> None:
     path = tmp_path / "parts.jsonl"
     interrupted(stored, path)
@@ -287,6 +292,7 @@ def test_an_export_that_would_begin_anew_and_cannot_leaves_what_is_there(
     assert path.read_bytes() == whole[:1000]
 
 
+@pytest.mark.slow
 def test_who_waits_long_for_a_page_is_told(stored: Sidecar, tmp_path: Path) -> None:
     with stalling(stored.endpoint, answered=STALLED_BYTES) as endpoint:
         process = begin(endpoint, "export", tmp_path / "out.jsonl")

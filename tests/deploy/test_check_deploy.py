@@ -36,6 +36,7 @@ def test_a_tool_that_is_not_installed_is_named_with_what_is_not_checked(tmp_path
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not CHECKED.exists(), reason="make check-deploy installs what it checks with")
 def test_a_manifest_with_an_unknown_field_is_refused(tmp_path: Path) -> None:
     text = (FILES / "sidecar.yaml").read_text("utf-8")

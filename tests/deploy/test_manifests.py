@@ -118,6 +118,7 @@ def test_probes_ask_on_the_port_that_serves_them(pod: Object) -> None:
     assert load(served(pod), {}).settings.health_listen == f"0.0.0.0:{ports['remora-health']}"
 
 
+@pytest.mark.slow
 def test_a_server_answers_what_probes_and_prometheus_ask_for() -> None:
     paths = {probe["path"] for pod in PODS for probe in probes(pod).values()}
     scraped = {
@@ -167,6 +168,7 @@ def test_every_mount_has_its_volume_and_only_volumes_are_written(pod: Object) ->
     assert set(instruction("VOLUME", "without-model").words()) <= set(mounts(sidecar(pod)).values())
 
 
+@pytest.mark.slow
 def test_the_agent_remembers_what_it_said_and_ends_at_sigterm() -> None:
     with serve("--model", "none") as endpoint, agent(endpoint) as process:
         assert process.stdout

@@ -353,6 +353,7 @@ def test_no_fact_that_is_out_would_fit(store: Conversations, request: ContextReq
         assert len(shown.working) == (2 if request.working_memory else 0)
 
 
+@pytest.mark.slow
 @given(store=stores(), request=requests())
 def test_the_same_request_gives_the_same_context(store: Conversations, request: ContextRequest) -> None:
     assert assembled(store, request) == assembled(store, request)

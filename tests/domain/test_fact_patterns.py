@@ -268,6 +268,7 @@ def test_a_long_text_of_anything_is_read(part: str) -> None:
     facts_in(part * (2**17 // len(part)))
 
 
+@pytest.mark.slow
 def test_a_mebibyte_of_everything_is_read() -> None:
     every = "".join(part * 20 + "\n\n" for part in HOSTILE)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.domain.histories import HISTORIES, Said, SaidHistory, cost, pairs
@@ -61,6 +62,7 @@ def test_nothing_is_left_to_summarise_of_one_message() -> None:
     assert planned([], Amount(messages=0)) is None
 
 
+@pytest.mark.slow
 @settings(max_examples=examples(1_000))
 @given(HISTORIES, AMOUNTS)
 def test_no_pair_is_parted_and_as_much_stays_as_may(messages: list[Said], keep: Amount) -> None:

@@ -37,6 +37,7 @@ def trimmed(messages: list[Said], max_tokens: int, **options: object) -> Trimmed
     return trim(SaidHistory(messages), TrimOptions(max_tokens, **options))  # type: ignore[arg-type]
 
 
+@pytest.mark.slow
 @settings(max_examples=examples(2_000))
 @given(HISTORIES, LIMITS)
 def test_no_call_is_parted_from_a_result(messages: list[Said], options: TrimOptions) -> None:

@@ -162,6 +162,7 @@ def test_a_redirection_is_not_followed(server: ChatServer, model: ChatEndpoint) 
     assert len(server.asked) == 1
 
 
+@pytest.mark.slow
 def test_a_pause_that_the_endpoint_asks_for_is_kept(server: ChatServer, model: ChatEndpoint) -> None:
     server.behaviour = answers(error(429, "slow_down", retry_after="1"), None)
 

@@ -89,6 +89,7 @@ def available(model_dir: str) -> list[Encoder]:
     return encoders
 
 
+@pytest.mark.slow
 def test_embeddings_equal_the_reference_at_every_level(model_dir: str, cases: list[Case]) -> None:
     expected = [value for case in cases for value in case.embedding]
     for encoder in available(model_dir):
@@ -116,6 +117,7 @@ def test_int8_stays_near_f32(int8_encoder: Encoder, cases: list[Case]) -> None:
     assert min(cosines) > 0.99
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("precision", ["f32", "int8"])
 def test_a_text_has_the_same_embedding_whatever_else_is_in_the_batch(
     model_dir: str, cases: list[Case], precision: str
@@ -198,17 +200,20 @@ def ticks_during(call: Callable[[], object], calls: int) -> int:
     return best
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("encode", [Encoder.encode, Encoder.encode_with_pieces])
 def test_other_threads_run_while_one_encodes(encoder: Encoder, encode: Callable[..., object]) -> None:
     texts = ["word " * 200] * 16
     assert ticks_during(lambda: encode(encoder, texts), calls=50) >= MANY
 
 
+@pytest.mark.slow
 def test_a_call_that_holds_the_interpreter_is_found() -> None:
     usleep = ctypes.PyDLL(None).usleep
     assert ticks_during(lambda: usleep(200_000), calls=5) == 0
 
 
+@pytest.mark.slow
 def test_a_call_that_lets_go_of_the_interpreter_for_a_moment_is_found() -> None:
     usleep = ctypes.PyDLL(None).usleep
 

@@ -830,6 +830,7 @@ def test_a_full_disk_lets_reads_through_and_writes_again_when_there_is_room(
     assert len(memory.conversation("held").messages()) == held + 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fault", [OF[errors.StoreFailed]], ids=["STORE_FAILED"])
 def test_a_failed_disk_leaves_a_store_that_reads_and_a_restart_one_that_writes(
     fault: Fault, memory: Remora, sidecar: Sidecar

@@ -389,6 +389,7 @@ def sidecar() -> Iterator[Sidecar]:
         server.kill()
 
 
+@pytest.mark.slow
 def test_a_killed_server_holds_what_a_dict_holds(sidecar: Sidecar, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(KilledStore, "sidecar", sidecar, raising=False)
 

@@ -62,6 +62,7 @@ def test_nothing_acknowledged_is_lost_doubled_or_reordered_by_kills(tmp_path: Pa
     assert run.written_kinds - {kind.name for kind in OF_SERVER} == {kind.name for kind in OF_CALLERS}
 
 
+@pytest.mark.slow
 def test_sigterm_drains_and_ends_with_success(sidecar: Sidecar) -> None:
     with Remora(sidecar.endpoint, timeout=PATIENCE) as memory:
         memory.conversation("c", user_id="sarah").append({"role": "user", "content": "kept"})
@@ -74,6 +75,7 @@ def test_sigterm_drains_and_ends_with_success(sidecar: Sidecar) -> None:
         assert message.text == "kept"
 
 
+@pytest.mark.slow
 def test_a_repeated_request_is_answered_alike_after_a_kill(sidecar: Sidecar) -> None:
     request = conversation_service_pb2.AppendMessagesRequest(
         conversation_id="c",

@@ -180,6 +180,7 @@ def held(tmp_path: Path) -> Path:
     return tmp_path / "held-up"
 
 
+@pytest.mark.slow
 def test_a_pod_that_is_killed_after_its_grace_period_loses_nothing_that_was_acknowledged(
     tmp_path: Path, held: Path
 ) -> None:
@@ -197,6 +198,7 @@ def test_a_pod_that_is_killed_after_its_grace_period_loses_nothing_that_was_ackn
     assert kubelet.server.stop() == 0
 
 
+@pytest.mark.slow
 def test_a_pod_that_ends_within_its_grace_period_answers_what_it_took_on(tmp_path: Path, held: Path) -> None:
     kubelet = Kubelet(tmp_path, "--shutdown-grace", "60")
     kubelet.start()
@@ -215,6 +217,7 @@ def test_a_pod_that_ends_within_its_grace_period_answers_what_it_took_on(tmp_pat
     assert kubelet.server.stop() == 0
 
 
+@pytest.mark.slow
 def test_a_pod_whose_calls_do_not_end_leaves_them_when_its_own_grace_is_over(tmp_path: Path, held: Path) -> None:
     kubelet = Kubelet(tmp_path, "--shutdown-grace", "0.2")
     kubelet.start()

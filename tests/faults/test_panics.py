@@ -116,6 +116,7 @@ def require_told(store: ServedStore) -> None:
     assert raw == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "point",
     [
@@ -151,6 +152,7 @@ def test_a_panic_of_the_engine_ends_one_call_at_most(tmp_path: Path, point: str)
         require_works(store)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("transport", ["native", "grpcio"])
 @pytest.mark.parametrize("action", ACTIONS)
 @pytest.mark.parametrize("point", ["caller_identified", "call_answered"])
@@ -178,6 +180,7 @@ def counted_as(tenant: str, endpoint: str) -> str:
     return "OK"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("action", ACTIONS)
 @pytest.mark.parametrize(
     "point", ["applier_turn", "expiry_turn", "health_turn", "panics_turn", "transport_run", "worker_run"]
@@ -192,6 +195,7 @@ def test_a_thread_that_fails_is_begun_anew(tmp_path: Path, point: str, action: s
         assert store.sidecar.stop() == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("action", ACTIONS)
 def test_a_token_that_is_replaced_is_good_no_more_though_the_thread_that_sees_it_fails(
     tmp_path: Path, action: str
@@ -221,6 +225,7 @@ def accepts(sidecar: Sidecar, token: str) -> bool:
     return True
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("point", ["core_applying", "core_applied"])
 def test_memory_that_may_hold_half_of_a_change_is_shown_no_more(tmp_path: Path, point: str) -> None:
     with served(tmp_path, **{ENGINE: f"{point}=panic@3"}) as store:
@@ -247,6 +252,7 @@ def test_memory_that_may_hold_half_of_a_change_is_shown_no_more(tmp_path: Path, 
         require_works(store)
 
 
+@pytest.mark.slow
 def test_a_panic_below_a_list_of_records_ends_that_call(tmp_path: Path) -> None:
     with served(tmp_path, **{ENGINE: "records_listing=panic@1"}) as store:
         store.append()
@@ -257,6 +263,7 @@ def test_a_panic_below_a_list_of_records_ends_that_call(tmp_path: Path) -> None:
         require_works(store)
 
 
+@pytest.mark.slow
 def test_half_of_what_was_loaded_of_records_is_never_shown(tmp_path: Path) -> None:
     with served(tmp_path, **{ENGINE: "records_loading=panic"}) as store:
         store.append()
@@ -274,6 +281,7 @@ def test_half_of_what_was_loaded_of_records_is_never_shown(tmp_path: Path) -> No
         require_works(store)
 
 
+@pytest.mark.slow
 def test_a_panic_of_the_journals_thread_stops_the_store_as_a_failed_write_does(tmp_path: Path) -> None:
     with served(tmp_path, **{JOURNAL: "before_sync=panic@3"}) as store:
         outcomes = [outcome(store.append) for _ in range(6)]
@@ -285,6 +293,7 @@ def test_a_panic_of_the_journals_thread_stops_the_store_as_a_failed_write_does(t
         assert store.listed() == store.acknowledged
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("point", ["recall_draining", "recall_scoring"])
 def test_a_panic_below_a_search_ends_that_search_and_what_it_left_is_loaded_anew(tmp_path: Path, point: str) -> None:
     with served(tmp_path, **{ENGINE: f"{point}=panic@1"}) as store:
@@ -341,6 +350,7 @@ def require_kept(store: ServedStore, searched: SearchedKind) -> None:
     require_found(searched)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("point", ["parts_filling", "parts_reading"])
 def test_a_panic_below_a_search_of_records_ends_that_search(tmp_path: Path, point: str, kind: Kind) -> None:
@@ -352,6 +362,7 @@ def test_a_panic_below_a_search_of_records_ends_that_search(tmp_path: Path, poin
         require_kept(store, searched)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_half_of_a_change_of_records_is_never_found(tmp_path: Path, kind: Kind) -> None:
     with served(tmp_path) as store:
@@ -366,6 +377,7 @@ def test_half_of_a_change_of_records_is_never_found(tmp_path: Path, kind: Kind) 
         require_kept(store, searched)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", [Vectors, StoreItems])
 def test_half_of_a_change_that_nobody_searches_stops_nothing(tmp_path: Path, kind: Kind) -> None:
     with served(tmp_path) as store:
@@ -379,6 +391,7 @@ def test_half_of_a_change_that_nobody_searches_stops_nothing(tmp_path: Path, kin
         require_kept(store, searched)
 
 
+@pytest.mark.slow
 def test_half_of_what_a_filter_looks_at_is_never_used(tmp_path: Path) -> None:
     with served(tmp_path) as store:
         searched = with_records(store, StoreItems, "paths_learning=panic@5")
@@ -391,6 +404,7 @@ def test_half_of_what_a_filter_looks_at_is_never_used(tmp_path: Path) -> None:
         require_kept(store, searched)
 
 
+@pytest.mark.slow
 def test_connections_that_stall_are_evicted_after_a_panic_of_the_task_that_does_it(tmp_path: Path) -> None:
     with served(tmp_path, **{ENGINE: "stalled_task=panic"}) as store:
         for _ in range(3):
@@ -424,6 +438,7 @@ def begins_a_reply(peer: Peer) -> bool:
     return not came.flags & frames.END_STREAM
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "planted",
     [
@@ -446,6 +461,7 @@ def test_messages_are_embedded_whatever_befalls_the_threads_that_do_it(tmp_path:
         require_works(store)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("action", ACTIONS)
 def test_messages_are_embedded_by_an_endpoint_when_the_thread_of_a_request_ends(tmp_path: Path, action: str) -> None:
     with EmbeddingServer() as server:

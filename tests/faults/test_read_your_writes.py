@@ -118,6 +118,7 @@ def leave_a_backlog(sidecar: Sidecar) -> None:
     sidecar.start()
 
 
+@pytest.mark.slow
 def test_the_message_is_always_found(sidecar: Sidecar) -> None:
     sidecar.start()
     leave_a_backlog(sidecar)

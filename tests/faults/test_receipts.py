@@ -13,6 +13,7 @@ from remora.errors import ReceiptNotFoundError
 from remora_server.failpoints import VARIABLE
 
 
+@pytest.mark.slow
 def test_a_server_that_is_killed_before_it_writes_a_receipt_loses_that_alone(tmp_path: Path) -> None:
     server = Sidecar(tmp_path, "--model", "none")
     server.failpoints = {VARIABLE: "receipts_turn=abort"}
@@ -35,6 +36,7 @@ def test_a_server_that_is_killed_before_it_writes_a_receipt_loses_that_alone(tmp
     assert server.stop() == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("action", ["raise", "exit"])
 def test_a_receipt_is_written_though_the_thread_that_does_it_fails(tmp_path: Path, action: str) -> None:
     server = Sidecar(tmp_path, "--model", "none")

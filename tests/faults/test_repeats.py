@@ -48,6 +48,7 @@ def texts(sidecar: Sidecar, conversation: str) -> list[str]:
     return sorted(message.text for message in listed.messages)
 
 
+@pytest.mark.slow
 def test_repeats_get_their_first_replies_whatever_was_loaded_when_they_came(sidecar: Sidecar) -> None:
     sidecar.start()
     asked, told = requests(0), answers(sidecar, requests(0))
@@ -64,6 +65,7 @@ def test_repeats_get_their_first_replies_whatever_was_loaded_when_they_came(side
     assert [texts(sidecar, f"c{caller}") for caller in range(CALLERS)] == [written] * CALLERS
 
 
+@pytest.mark.slow
 def test_a_kill_while_requests_are_loaded_loses_none_of_them(sidecar: Sidecar) -> None:
     sidecar.start()
     told = answers(sidecar, requests(0))

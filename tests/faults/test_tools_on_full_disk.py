@@ -49,6 +49,7 @@ def restore(sources: Path, target: Path) -> list[str]:
     return ["restore", str(sources / "backup"), f"--data={target}"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("room", [0, 8 << 10, 300 << 10, 5 << 20, 40 << 20])
 @pytest.mark.parametrize("command", [repair, restore])
 def test_what_finds_no_room_is_told_in_a_line_and_leaves_nothing(

@@ -31,6 +31,7 @@ def append_until_it_dies(memory: Remora) -> int:
     raise AssertionError("the server lives on")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("turn", [1, 2])
 def test_a_window_whose_move_was_killed_moves_after_the_next_write(tmp_path: Path, turn: int) -> None:
     server = Sidecar(tmp_path, "--model", "none")
@@ -54,6 +55,7 @@ def test_a_window_whose_move_was_killed_moves_after_the_next_write(tmp_path: Pat
     assert [message.id for message in kept] == [message.id for message in everything][-len(kept) :]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("point", "policy"),
     [
@@ -104,6 +106,7 @@ def write_until_it_dies(memory: Remora, writer: int) -> list[str]:
     raise AssertionError("the server lives on")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("action", ["raise", "exit"])
 def test_a_window_is_moved_though_the_thread_that_does_it_fails(tmp_path: Path, action: str) -> None:
     server = Sidecar(tmp_path, "--model", "none")
@@ -125,6 +128,7 @@ def summary_of(memory: Remora) -> str:
     return memory.stubs.conversations.GetWindow(GetWindowRequest(conversation_id="c")).summary.text
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("point", ["summary_turn", "summary_written"])
 def test_a_summary_that_was_killed_is_made_after_the_next_write(tmp_path: Path, point: str) -> None:
     server = Sidecar(tmp_path, "--model", "none")
@@ -150,6 +154,7 @@ def test_a_summary_that_was_killed_is_made_after_the_next_write(tmp_path: Path, 
     assert [message.id for message in kept] == [message.id for message in everything][-len(kept) :]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("action", ["raise", "exit"])
 def test_a_summary_is_made_though_the_thread_that_does_it_fails(tmp_path: Path, action: str) -> None:
     server = Sidecar(tmp_path, "--model", "none")

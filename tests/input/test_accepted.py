@@ -67,6 +67,7 @@ def test_what_a_field_may_be_is_answered_as_documented(shared: DirectCaller, req
     assert [(what, answer) for what, answer in answers if not is_documented(answer)] == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("request_name", REMOVING)
 def test_what_a_field_of_what_removes_may_be_is_answered_as_documented(caller: DirectCaller, request_name: str) -> None:
     method, tenant = METHOD_OF[request_name], renewed(caller)
@@ -84,6 +85,7 @@ def test_what_a_field_of_what_removes_may_be_is_answered_as_documented(caller: D
     assert digest(tenant)
 
 
+@pytest.mark.slow
 def test_any_place_of_a_backup_is_read_or_refused_by_its_field(caller: DirectCaller) -> None:
     made: Any = ask(caller, "CreateBackup", admin.CreateBackupRequest())
 

@@ -94,6 +94,7 @@ def test_the_verdict_on_values_together_is_that_of_protovalidate(request_name: s
     assert list(differences(iter([request]))) == []
 
 
+@pytest.mark.slow
 def test_the_options_refuse_something_of_every_request_with_fields() -> None:
     refusing = {name for name in REQUESTS if any(refused_by_protovalidate(case.request) for case in cases(name))}
 

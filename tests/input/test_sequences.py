@@ -12,6 +12,7 @@ from tests.input.table import MODEL
 CORPUS = Path(__file__).resolve().parents[2] / "fuzz" / "corpus" / "requests"
 
 
+@pytest.mark.slow
 def test_every_sequence_that_is_kept_is_answered_as_documented() -> None:
     kept = sorted(CORPUS.iterdir())
 

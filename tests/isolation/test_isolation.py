@@ -100,6 +100,7 @@ def sidecar(directory: Path, identity: str) -> Iterator[Sidecar]:
     server.kill()
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(3_600)
 @pytest.mark.parametrize("operations", [1_500, pytest.param(20_000, marks=pytest.mark.faults)])
 def test_no_tenant_sees_or_changes_anything_of_another(sidecar: Sidecar, identity: str, operations: int) -> None:
@@ -161,10 +162,12 @@ def direct() -> Iterator[list[DirectCaller]]:
         yield [replace(caller, headers=headers_of(tenant, ""), is_operator=False) for tenant in TENANTS]
 
 
+@pytest.mark.slow
 def test_tenants_without_a_transport_are_apart_too(direct: list[DirectCaller]) -> None:
     act(tenants(direct), 300)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mistake", [as_another_tenant, as_another_user, with_a_text_in_the_error])
 def test_a_call_that_is_made_as_somebody_else_is_noticed(
     direct: list[DirectCaller], mistake: Callable[[DirectCaller, str, bytes], Answer]
@@ -175,6 +178,7 @@ def test_a_call_that_is_made_as_somebody_else_is_noticed(
         act(tenants([first, *direct[1:]]), 30_000)
 
 
+@pytest.mark.slow
 def test_a_store_that_takes_one_tenant_for_another_is_noticed(
     direct: list[DirectCaller], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -190,6 +194,7 @@ def test_a_store_that_takes_one_tenant_for_another_is_noticed(
         act(tenants(direct), 30_000)
 
 
+@pytest.mark.slow
 def test_page_tokens_that_any_tenant_may_use_are_noticed(
     direct: list[DirectCaller], monkeypatch: pytest.MonkeyPatch
 ) -> None:

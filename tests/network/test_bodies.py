@@ -97,6 +97,7 @@ def test_bombs_are_refused_before_they_are_unpacked(target: Target, bomb: bytes)
     assert codes == [RESOURCE_EXHAUSTED] * BOMBS
 
 
+@pytest.mark.slow
 def test_the_check_of_memory_finds_a_server_that_unpacks_bombs(bomb: bytes) -> None:
     finding = pytest.raises(AssertionError, match="its memory grew")
     with serving("--receive-limit-bytes", "1GiB") as careless, finding, careless.grows_at_most(UNPACKING_MIB):

@@ -156,6 +156,7 @@ def test_a_peer_beyond_its_bound_takes_no_room_of_others(bounded: Target, kind: 
         assert all(peer.answers() for peer in held)
 
 
+@pytest.mark.slow
 def test_idle_connections_without_a_token_lock_nobody_out(tmp_path: Path) -> None:
     tokens = token_file(tmp_path / "tokens", "secret acme")
     serves = serving("--connections", str(BOUND), f"--token-file={tokens}", token="secret")

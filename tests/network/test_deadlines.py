@@ -127,6 +127,7 @@ def hurry(target: Target, calls: int) -> None:
     eventually(lambda: has_room_for(target, THREADS + WAITING_CALLS))
 
 
+@pytest.mark.slow
 def test_every_call_in_a_hurry_ends_and_leaves_its_room(target: Target) -> None:
     hurry(target, 60)
 
@@ -136,6 +137,7 @@ def test_thousands_of_calls_in_a_hurry_end_and_leave_their_room(target: Target) 
     hurry(target, 1000)
 
 
+@pytest.mark.slow
 def test_the_check_of_room_finds_a_place_that_is_taken(target: Target) -> None:
     assert not has_room_for(target, THREADS + WAITING_CALLS - 1, seconds=3.0)
 
@@ -165,6 +167,7 @@ def cancelled_while_written(stub: Stub) -> list[pb.AppendMessagesRequest]:
         within *= 1.5
 
 
+@pytest.mark.slow
 def test_a_repeat_after_a_cancellation_makes_one_write(target: Target, stub: Stub) -> None:
     stub.AppendMessages(append("taken-back", ["first"]), timeout=PATIENCE)
     with honest(target.endpoint):
@@ -180,6 +183,7 @@ def test_a_repeat_after_a_cancellation_makes_one_write(target: Target, stub: Stu
     eventually(lambda: has_room_for(target, THREADS + WAITING_CALLS))
 
 
+@pytest.mark.slow
 def test_calls_that_wait_and_are_taken_back_leave_their_room(target: Target, stub: Stub) -> None:
     waiting = pb.CountConversationsRequest(user_id=WAITING)
     for _ in range(10):

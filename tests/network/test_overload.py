@@ -55,6 +55,7 @@ def burst_again_and_again(endpoint: str, stopping: threading.Event, outcomes: Co
                 outcomes[outcome] += 1
 
 
+@pytest.mark.slow
 def test_overload_is_refused_and_callers_that_retry_are_served(target: Target, transport: str) -> None:
     stopping, before = threading.Event(), target.sockets()
     served = honest(target.endpoint)

@@ -77,18 +77,21 @@ def check_failing(target: Target) -> None:
         raise Acknowledged("what is seen is not what was answered")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("transport", TRANSPORTS)
 def test_no_write_is_answered_or_seen_before_it_is_on_the_disk(transport: str) -> None:
     with serving("--transport", transport, failpoints=delayed(DELAY_SECONDS)) as target:
         check_delayed(target, DELAY_SECONDS)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("transport", TRANSPORTS)
 def test_a_write_that_the_disk_does_not_take_is_refused(transport: str) -> None:
     with serving("--transport", transport, failpoints=FAILING) as target:
         check_failing(target)
 
 
+@pytest.mark.slow
 def test_the_checks_find_a_transport_that_does_not_wait_for_the_disk() -> None:
     with serving(failpoints=delayed(LONG_SECONDS), changes=PLANTED) as target, pytest.raises(Acknowledged):
         check_delayed(target, LONG_SECONDS)

@@ -71,6 +71,7 @@ def ask_and_do_not_read(target: Target, window: int, connections: int = CONNECTI
         clients.go_on(20)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "target", unless_grpcio("grpcio keeps replies that nobody reads without a bound"), indirect=True
 )

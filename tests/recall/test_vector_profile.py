@@ -92,6 +92,7 @@ def along_axes(dimension: int) -> st.SearchStrategy[list[Values]]:
 DIMENSIONS = st.integers(1, 12)
 
 
+@pytest.mark.slow
 @settings(max_examples=examples(40), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(found=DIMENSIONS.flatmap(of_one_dimension), limit=st.integers(1, 25), threshold=st.none() | st.floats(0, 1))
 def test_the_best_come_first_as_many_as_asked_for(
@@ -115,6 +116,7 @@ def test_the_best_come_first_as_many_as_asked_for(
         assert abs(hit.score - scores[int(hit.message.id)]) <= TOLERANCE
 
 
+@pytest.mark.slow
 @settings(max_examples=examples(40), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(found=DIMENSIONS.flatmap(along_axes), threshold=st.sampled_from([0.0, 0.5, 1.0]))
 def test_a_threshold_is_inclusive_and_equal_scores_keep_their_order(

@@ -159,6 +159,7 @@ def boat(number: int, **fields: Any) -> Message:  # noqa: ANN401
     return Message(id=str(number), role="user", text="boat", **fields)
 
 
+@pytest.mark.slow
 @given(st.lists(ATTRIBUTES, min_size=1, max_size=6), TREES)
 def test_a_filter_lets_through_what_its_definition_does(
     store: DirectCaller,
@@ -180,6 +181,7 @@ BOUNDS = st.fixed_dictionaries({}, optional=dict.fromkeys(NAMES, st.integers(0, 
 SENT = st.lists(st.none() | st.integers(-3, 3), min_size=1, max_size=3)
 
 
+@pytest.mark.slow
 @given(SENT, SENT, BOUNDS)
 def test_bounds_of_times_hold_in_lists_and_in_searches(
     store: DirectCaller, first: list[int | None], second: list[int | None], bounds: dict[str, int]

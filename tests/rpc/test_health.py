@@ -47,6 +47,7 @@ def test_a_store_that_failed_makes_the_server_not_ready_but_leaves_it_alive(serv
     assert {health(server, name) for name in ("liveness", "startup")} == {SERVING}
 
 
+@pytest.mark.slow
 def test_a_server_that_refuses_writes_is_not_ready_and_its_services_answer(server: RunningServer) -> None:
     server.condition = FULL
 
@@ -62,6 +63,7 @@ def test_a_server_is_not_ready_before_it_has_begun_to_work() -> None:
         assert health(server, "readiness") == NOT_SERVING
 
 
+@pytest.mark.slow
 def test_the_log_says_why_a_server_is_not_ready_and_when_it_is_again(
     server: RunningServer, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -88,6 +90,7 @@ def test_watchers_are_told(server: RunningServer) -> None:
     assert (first, second) == (SERVING, NOT_SERVING)
 
 
+@pytest.mark.slow
 def test_watchers_are_not_told_of_another_reason(server: RunningServer) -> None:
     watch: Stream = server.channel.unary_stream("/grpc.health.v1.Health/Watch")
     states = watch(health_pb2.HealthCheckRequest(service="readiness").SerializeToString(), timeout=PATIENCE)

@@ -149,6 +149,7 @@ def check(messages: list[BaseMessage], data: st.DataObject, limits: dict[str, An
     assert gone == set(range(len(messages))) - set(reply.kept)
 
 
+@pytest.mark.slow
 @settings(max_examples=examples(2_000))
 @given(HISTORIES, st.data(), limits(), COUNTERS)
 def test_what_stays_is_what_langchain_leaves(
@@ -157,6 +158,7 @@ def test_what_stays_is_what_langchain_leaves(
     check(messages, data, limits, options)
 
 
+@pytest.mark.slow
 @settings(max_examples=examples(1_000))
 @given(REPORTING, st.data(), limits(), COUNTERS)
 def test_counts_are_scaled_by_reported_usage_as_langchain_scales_them(
@@ -213,6 +215,7 @@ OPENAI = st.one_of(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=examples(300))
 @given(st.lists(OPENAI, max_size=10), st.data(), limits())
 def test_openai_messages_are_read_as_langchain_reads_them(

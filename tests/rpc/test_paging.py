@@ -61,6 +61,7 @@ class Listed:
                 return
 
 
+@pytest.mark.slow
 @given(st.lists(TITLES, max_size=12), st.lists(CHANGES, max_size=6), LISTS)
 def test_what_is_there_throughout_is_listed_once(
     store: DirectCaller, titles: list[str], between: list[list[Any]], asked: dict[str, int]
@@ -77,6 +78,7 @@ def test_what_is_there_throughout_is_listed_once(
     assert listed.throughout <= set(found)
 
 
+@pytest.mark.slow
 @given(st.lists(TITLES, max_size=12), LISTS, st.integers(0, 13))
 def test_pages_joined_are_the_list_behind_what_is_skipped(
     store: DirectCaller, titles: list[str], asked: dict[str, int], skip: int

@@ -509,6 +509,7 @@ def test_contexts_share_the_messages_that_both_have(caller: DirectCaller) -> Non
     assert contents == len(assemble(caller, search=None).items) + 1  # and the request
 
 
+@pytest.mark.slow
 def test_a_replay_gives_the_same_reply_whatever_was_written_since(caller: DirectCaller) -> None:
     chance = random.Random(5)
     given: dict[str, bytes] = {}

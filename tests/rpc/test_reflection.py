@@ -87,6 +87,7 @@ def test_every_service_is_listed(server: RunningServer, path: str) -> None:
     assert names == sorted([*(one.full_name for one in SERVICES), "grpc.health.v1.Health", *REFLECTION_NAMES])
 
 
+@pytest.mark.slow
 def test_every_symbol_leads_to_the_file_that_defines_it(server: RunningServer, path: str) -> None:
     symbols = [(symbol, file.name) for file in FILES.values() for symbol in symbols_of(file)]
     requests = [pb.ServerReflectionRequest(file_containing_symbol=symbol) for symbol, _ in symbols]

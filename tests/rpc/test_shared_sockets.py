@@ -67,6 +67,7 @@ def connected(path: Path, user: int, group: int) -> int:
     return int(subprocess.run(command, capture_output=True, check=True, text=True).stdout)
 
 
+@pytest.mark.slow
 def test_all_users_of_the_group_connect_and_no_others(volume: Path) -> None:
     path = volume / "s"
     with listening(path, "0660"):

@@ -6,6 +6,7 @@ import threading
 from pathlib import Path
 
 import duckdb
+import pytest
 from tests.storage.opening import open_store
 from tests.store.asking import Tenant
 from tests.store.test_workflows import save_steps, step
@@ -20,6 +21,7 @@ ORDER BY revision DESC, ordinal DESC
 ROUNDS = 150
 
 
+@pytest.mark.slow
 def test_the_first_of_some_rows_is_not_missed_right_after_it_was_written() -> None:
     """Every round begins while the rows of the last one are removed by a checkpoint."""
     store = open_store(None)

@@ -101,6 +101,7 @@ def test_a_store_larger_than_the_databases_memory_is_exported_whole(store: Local
     assert exported(store) == appended(store, *range(CONVERSATIONS))
 
 
+@pytest.mark.slow
 def test_of_such_a_store_a_users_part_is_exported_alone(store: LocalStore) -> None:
     assert exported(store, "user-1") == appended(store, *range(1, CONVERSATIONS, 2))
 

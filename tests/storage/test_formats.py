@@ -119,6 +119,7 @@ def test_a_kept_store_reads_as_before(folder: Path, name: str, gone: tuple[str, 
         require_same(sidecar, folder, name)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("folder", FORMATS, ids=lambda folder: folder.name)
 def test_a_kept_store_is_repaired(folder: Path, tmp_path: Path) -> None:
     data = unpacked(folder, "killed", tmp_path / "data")

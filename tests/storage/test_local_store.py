@@ -141,6 +141,7 @@ def test_a_lost_database_is_rebuilt_from_the_journal(directory: Path) -> None:
     again.close()
 
 
+@pytest.mark.slow
 def test_a_repeat_is_recognised_after_a_restart(directory: Path) -> None:
     write = replace(WRITE, request_id="r1", fingerprint=bytes(16))
     store = open_store(directory)
@@ -201,6 +202,7 @@ def test_a_replaced_message_is_read_back_at_once_however_old_it_is(store: LocalS
         assert shown(store, "c", "sarah")[0] == ("m0", "user", f"new {turn}")
 
 
+@pytest.mark.slow
 def test_more_long_messages_than_the_database_has_memory_for_are_kept_and_read_back(directory: Path) -> None:
     store = open_store(directory)
     texts = [random.Random(number).randbytes(50_000).hex() for number in range(600)]
@@ -216,6 +218,7 @@ def test_more_long_messages_than_the_database_has_memory_for_are_kept_and_read_b
     store.close()
 
 
+@pytest.mark.slow
 def test_a_user_is_deleted_whose_conversations_do_not_fit_into_memory(directory: Path) -> None:
     store = open_store(directory, window_bytes=1)
     for number in range(20):
@@ -292,6 +295,7 @@ def test_the_servers_vector_never_replaces_the_callers(store: LocalStore) -> Non
     assert store.database.rows('SELECT "values" FROM embeddings') == [([0.0, 1.0],)]
 
 
+@pytest.mark.slow
 def test_another_model_embeds_again_what_the_first_has_done(directory: Path) -> None:
     store = open_store(directory, model=MODEL)
     append(store, "one")

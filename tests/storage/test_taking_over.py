@@ -52,6 +52,7 @@ def new_rows(database: Database) -> list[tuple[Any, ...]]:
     return sorted((*row[:3], row[3][:-2].decode(), *row[4:]) for row in rows)
 
 
+@pytest.mark.slow
 def test_rows_are_taken_over_in_pieces_of_bounded_size(data: Path) -> None:
     expected = old_rows(data)
     assert len(expected) > 4_000
@@ -74,6 +75,7 @@ def test_rows_are_taken_over_in_pieces_of_bounded_size(data: Path) -> None:
     database.close()
 
 
+@pytest.mark.slow
 def test_an_interrupted_take_over_goes_on_where_it_was(data: Path) -> None:
     expected = old_rows(data)
     copied: list[int] = []

@@ -67,6 +67,7 @@ def test_a_request_id_is_its_tenants(tenant: Tenant, other: Tenant) -> None:
     assert len(other.messages()) == 1
 
 
+@pytest.mark.slow
 def test_requests_that_overlap_their_repeats_all_get_the_first_outcome(tenant: Tenant) -> None:
     together = threading.Barrier(WRITERS)
 
@@ -128,6 +129,7 @@ def test_writers_of_one_conversation_get_sequences_of_their_own(tenant: Tenant) 
     assert revisions == sorted(set(revisions))
 
 
+@pytest.mark.slow
 def test_writers_of_many_conversations_do_not_hold_up_each_other(tenant: Tenant) -> None:
     write = replace(tenant.write, deadline=time.monotonic() + PATIENCE)
     store, rounds = tenant.store, 10
@@ -190,6 +192,7 @@ def test_a_write_that_does_not_wait_is_published_later(tenant: Tenant) -> None:
     assert tenant.store.publication.published() >= revision
 
 
+@pytest.mark.slow
 def test_tenants_are_apart(tenant: Tenant, other: Tenant) -> None:
     for each in (tenant, other):
         each.append(f"of {each.id}")

@@ -12,6 +12,7 @@ from tests.patience import eventually
 from remora import Remora
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("level", ["debug", "info"])
 def test_the_log_says_who_connected_at_the_level_debug(tmp_path: Path, level: str) -> None:
     server = Sidecar(tmp_path, "--model", "none", "--log-level", level)

@@ -214,6 +214,7 @@ def test_a_peer_leaves_half_of_the_streams_to_others(native: StreamServer) -> No
             pass
 
 
+@pytest.mark.slow
 def test_all_streams_together_have_a_bound(native: StreamServer) -> None:
     with ExitStack() as opened:
         for number, count in enumerate((512, 256, 128, 64, 32, 16, 8, 4, 2, 1, 1), start=2):
@@ -311,6 +312,7 @@ def test_messages_of_many_threads_all_come(native: StreamServer, channel: grpc.C
         assert [one for one in came if one.startswith(f"{thread} ")] == [f"{thread} {number}" for number in range(25)]
 
 
+@pytest.mark.slow
 def test_a_reader_that_has_no_room_is_told_that_it_is_too_slow_once_it_has(native: StreamServer) -> None:
     with Peer(native.endpoint) as peer:
         peer.open(initial_window=0)
@@ -395,6 +397,7 @@ def test_a_stop_lets_a_stream_come_to_its_end(server: StreamServer, channel: grp
     assert server.streams.closed == 1
 
 
+@pytest.mark.slow
 def test_a_stream_without_end_is_told_of_the_stop_when_the_grace_is_nearly_over(
     server: StreamServer, channel: grpc.Channel
 ) -> None:

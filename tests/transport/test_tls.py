@@ -166,6 +166,7 @@ def test_a_client_refuses_a_certificate_of_another_host_unless_that_is_whom_it_w
         assert memory.count_tokens("hello").total == 1
 
 
+@pytest.mark.slow
 def test_a_client_without_tls_gets_nowhere(serve: Serve, authority: Authority) -> None:
     serving = serve()
 
@@ -285,6 +286,7 @@ def test_what_is_no_tls_is_let_go(serve: Serve, authority: Authority, sent: byte
         assert memory.count_tokens("hello").total == 1
 
 
+@pytest.mark.slow
 def test_who_says_nothing_is_let_go(serve: Serve) -> None:
     with connected(serve()) as peer:
         read_to_the_end(peer)
@@ -371,6 +373,7 @@ def test_certificates_that_cannot_be_used_change_nothing(directory: Path, author
     serving.close()
 
 
+@pytest.mark.slow
 def test_a_token_that_is_replaced_is_good_no_more(
     serve: Serve, directory: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -26,6 +26,7 @@ def watched(tmp_path: Path) -> Iterator[Watched]:
         watched.kill()
 
 
+@pytest.mark.slow
 def test_what_is_called_is_counted_and_nobody_is_named(watched: Watched) -> None:
     watched.start()
     tenant, user, conversation = SECRETS
@@ -46,6 +47,7 @@ def test_what_is_called_is_counted_and_nobody_is_named(watched: Watched) -> None
     assert not [secret for secret in SECRETS if secret in watched.page("/metrics")[1]]
 
 
+@pytest.mark.slow
 def test_a_call_under_way_is_counted_as_such(watched: Watched) -> None:
     watched.changes = ("counts_wait",)
     watched.start()
@@ -61,6 +63,7 @@ def test_a_call_under_way_is_counted_as_such(watched: Watched) -> None:
     eventually(lambda: watched.metric("remora_calls_in_flight", grpc_method="CountConversations") == 0)
 
 
+@pytest.mark.slow
 def test_a_call_that_no_thread_has_taken_is_counted_as_waiting(tmp_path: Path) -> None:
     watched = Watched(tmp_path, "--model", "none", "--threads", "1", *WATCHED)
     watched.changes = ("counts_wait",)
@@ -85,6 +88,7 @@ def test_a_call_that_no_thread_has_taken_is_counted_as_waiting(tmp_path: Path) -
     watched.kill()
 
 
+@pytest.mark.slow
 def test_a_server_that_still_opens_its_store_is_alive_and_not_ready(watched: Watched) -> None:
     watched.changes = ("open_when_it_may",)
     held = watched.directory / HELD
@@ -99,6 +103,7 @@ def test_a_server_that_still_opens_its_store_is_alive_and_not_ready(watched: Wat
     assert {watched.page(path)[0] for path in ("/startupz", "/metrics")} == {200}
 
 
+@pytest.mark.slow
 def test_the_port_is_free_when_the_server_has_ended(watched: Watched) -> None:
     watched.start()
     host, _, port = watched.probes.rpartition(":")

@@ -249,6 +249,7 @@ TestFullDisk.settings = TestFullMemory.settings = settings(
 )
 
 
+@pytest.mark.slow
 def test_what_asks_a_database_without_memory_is_refused_until_there_is_some(memory: Room, tmp_path: Path) -> None:
     store = open_store(tmp_path / "data")
     store.messages.append(WRITE, "before", "sarah", [draft("m", WORD)], NEW)
@@ -296,6 +297,7 @@ def test_messages_that_the_database_got_late_are_embedded(room: Room, tmp_path: 
         store.close()
 
 
+@pytest.mark.slow
 def test_what_was_applied_without_a_log_is_applied_again_where_the_disk_stays_full(tmp_path: Path) -> None:
     room = Room(in_memory=False)
     with room.under():

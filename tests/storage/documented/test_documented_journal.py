@@ -122,6 +122,7 @@ JUDGED: dict[str, tuple[str, Harm]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("damage", JUDGED)
 def test_a_start_judges_damage_as_documented(written: Written, damage: str, tmp_path: Path) -> None:
     verdict, harm = JUDGED[damage]

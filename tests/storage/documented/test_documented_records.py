@@ -175,6 +175,7 @@ def typed_parts(draw: st.DrawFn) -> tuple[list[str], list[Any]]:
     return types, [draw(PARTS[kind]) for kind in types]
 
 
+@pytest.mark.slow
 @settings(max_examples=examples(200))
 @given(typed_parts())
 def test_keys_are_encoded_as_documented(drawn: tuple[list[str], list[Any]]) -> None:

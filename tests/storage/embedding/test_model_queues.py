@@ -94,6 +94,7 @@ def test_each_model_embeds_the_messages_of_its_tenants(tmp_path: Path) -> None:
         assert (store.queues.of(SMALL_MODEL).dimension(), store.queues.of(LARGE_MODEL).dimension()) == (2, 5)
 
 
+@pytest.mark.slow
 def test_what_was_left_by_an_earlier_process_goes_to_the_model_of_its_tenant(tmp_path: Path) -> None:
     with opened(tmp_path) as store:
         for tenant in ("some", "big", "quiet"):
@@ -103,6 +104,7 @@ def test_what_was_left_by_an_earlier_process_goes_to_the_model_of_its_tenant(tmp
         assert embed(store, LARGE_MODEL) == [("big", "big tea")]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("restarted", [False, True])
 def test_vectors_of_two_models_never_meet(tmp_path: Path, restarted: bool) -> None:
     with opened(tmp_path) as store:
@@ -126,6 +128,7 @@ def test_vectors_of_two_models_never_meet(tmp_path: Path, restarted: bool) -> No
         assert status(store) == {"small": EmbeddingStatus()}
 
 
+@pytest.mark.slow
 def test_a_refused_message_waits_for_no_vector_after_a_restart_either(tmp_path: Path) -> None:
     with opened(tmp_path) as store:
         append(store, "big", "tea", "poison tea")

@@ -210,6 +210,7 @@ STEPS = st.lists(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=examples(60), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(steps=STEPS)
 def test_what_is_embedded_is_without_the_names_that_are_there(steps: list[tuple[object, ...]]) -> None:

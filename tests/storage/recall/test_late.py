@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import pytest
 from tests.patience import PATIENCE
 from tests.storage.opening import READ, SMALL, WRITE, one_model, take
 from tests.store.asking import draft, searched
@@ -86,6 +87,7 @@ def coverages(store: LocalStore, query: str) -> dict[str, float]:
     return excess
 
 
+@pytest.mark.slow
 def test_word_pieces_count_at_once_and_after_a_restart(tmp_path: Path) -> None:
     with opened(tmp_path, late=True) as store:
         append(store, *TEXTS)
@@ -100,6 +102,7 @@ def test_word_pieces_count_at_once_and_after_a_restart(tmp_path: Path) -> None:
     assert len(set(before.values())) > 1
 
 
+@pytest.mark.slow
 def test_messages_without_word_pieces_get_them_when_these_are_switched_on(tmp_path: Path) -> None:
     with opened(tmp_path, late=False) as store:
         append(store, *TEXTS)
@@ -148,6 +151,7 @@ def test_a_text_of_no_word_pieces_is_not_embedded_again(tmp_path: Path) -> None:
         assert unembedded(store) == 0
 
 
+@pytest.mark.slow
 def test_a_message_that_the_model_refuses_waits_no_more(tmp_path: Path) -> None:
     with opened(tmp_path, late=True) as store:
         append(store, *TEXTS)

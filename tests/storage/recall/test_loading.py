@@ -106,6 +106,7 @@ def test_each_load_of_many_conversations_goes_on_where_the_last_one_ended(
     assert sorted(found) == sorted(f"tea {number}" for number in range(MESSAGES))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("store", ["one_conversation", "many_conversations"])
 @pytest.mark.parametrize("most", [0, 1, 20])
 def test_chunks_that_take_too_much_memory_are_read_in_smaller_ones_or_alone(
@@ -189,6 +190,7 @@ def test_what_is_loaded_at_the_same_time_is_read_once(one_conversation: Opened, 
     assert sum(read_counts) == MESSAGES
 
 
+@pytest.mark.slow
 def test_a_user_with_more_than_a_search_may_load_is_refused_and_others_are_not(tmp_path: Path) -> None:
     with opened(tmp_path / "data") as before:
         for number in range(20):

@@ -118,6 +118,7 @@ def test_a_wait_for_vectors_ends_before_the_deadline_and_says_what_is_missing(he
     assert here.search("abc", wait=0.0).index.pending == 1
 
 
+@pytest.mark.slow
 def test_searches_that_wait_for_vectors_leave_threads_to_others() -> None:
     waiters, threads = 1, 4
     opened_here = Opened(None, waiting_searches=waiters)
@@ -227,6 +228,7 @@ WRITES = st.lists(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=examples(20), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(writes=WRITES, removed=st.sets(st.integers(0, 11)), query=WORDS, data=st.data())
 def test_a_store_that_was_reopened_finds_the_same(
@@ -261,6 +263,7 @@ def test_more_than_memory_holds_is_searched_all_the_same(tmp_path: Path) -> None
         assert here.texts("tea", InConversation("c7")) == ["tea 7"]
 
 
+@pytest.mark.slow
 def test_users_that_leave_memory_while_a_tenants_search_waits_are_searched_all_the_same(tmp_path: Path) -> None:
     with opened(tmp_path / "data", recall_bytes=1) as here:
         for number in range(4):
@@ -277,6 +280,7 @@ def test_users_that_leave_memory_while_a_tenants_search_waits_are_searched_all_t
             assert len(here.texts("tea", OfTenant())) == 4
 
 
+@pytest.mark.slow
 def test_vectors_of_other_models_of_the_server_stay_on_disk(tmp_path: Path) -> None:
     with opened(tmp_path / "data") as here:
         here.append("abc")

@@ -93,6 +93,7 @@ def test_records_are_exported_and_imported(store: LocalStore, tmp_path: Path) ->
     other.close()
 
 
+@pytest.mark.slow
 def test_records_of_a_parent_that_is_not_there_are_not_imported(store: LocalStore, tmp_path: Path) -> None:
     other = open_store(tmp_path / "other", kinds=FAMILY)
 
@@ -122,6 +123,7 @@ def broken(store: LocalStore) -> list[str]:
     return [finding.what for finding in inspect_store(store._directory.path, FAMILY).findings]  # type: ignore[union-attr]
 
 
+@pytest.mark.slow
 def test_rows_that_do_not_agree_are_found_and_tidied(data: Path, tmp_path: Path) -> None:
     store = open_store(data, kinds=FAMILY)
     fill(store)
@@ -138,6 +140,7 @@ def test_rows_that_do_not_agree_are_found_and_tidied(data: Path, tmp_path: Path)
     assert report.lost_rows == {LINES.name: 1}
 
 
+@pytest.mark.slow
 def test_a_sound_store_of_declared_kinds_has_no_findings_and_is_repaired_whole(
     store: LocalStore, data: Path, tmp_path: Path
 ) -> None:
@@ -170,6 +173,7 @@ def test_a_version_that_does_not_know_a_kind_refuses_the_store_by_its_name(data:
     assert [finding.remedy for finding in inspect_store(data).findings] == ["upgrade Remora"]
 
 
+@pytest.mark.slow
 def test_a_journal_with_records_of_an_unknown_kind_is_refused(data: Path, tmp_path: Path) -> None:
     store = open_store(data, kinds=WITH_ITEMS)
     store.records.write(WRITE, [Put(ITEMS, 0, Item(namespace=["a"], id="i"))])
@@ -183,6 +187,7 @@ def test_a_journal_with_records_of_an_unknown_kind_is_refused(data: Path, tmp_pa
         repair(data, tmp_path / "saved")
 
 
+@pytest.mark.slow
 def test_a_version_that_knows_more_kinds_opens_the_store(data: Path) -> None:
     open_store(data).close()
 

@@ -129,6 +129,7 @@ def test_the_steps_of_a_new_conversation_need_nothing_of_the_database(store: Loc
     assert (page.encoded, asked) == (b"", [])
 
 
+@pytest.mark.slow
 def test_a_query_waits_for_its_kind_alone(tmp_path: Path) -> None:
     store = open_store(tmp_path / "data", kinds=WITH_ITEMS)
     put(store, item("i", 7))
@@ -195,6 +196,7 @@ def fill(store: LocalStore, count: int, **fields: Any) -> None:  # noqa: ANN401 
         put(store, *(item(f"i{number:06}", number, b"x" * 100, **fields) for number in range(first, first + 2_000)))
 
 
+@pytest.mark.slow
 def test_the_newest_of_a_long_thread_is_read_alone(tmp_path: Path) -> None:
     store = open_store(tmp_path / "data", kinds=WITH_ITEMS)
     fill(store, 10_000)
@@ -213,6 +215,7 @@ def test_the_newest_of_a_long_thread_is_read_alone(tmp_path: Path) -> None:
     store.close()
 
 
+@pytest.mark.slow
 def test_one_of_many_facts_is_read_alone(tmp_path: Path) -> None:
     store = open_store(tmp_path / "data", kinds=WITH_ITEMS)
     fill(store, 20_000)
@@ -230,6 +233,7 @@ def test_one_of_many_facts_is_read_alone(tmp_path: Path) -> None:
     store.close()
 
 
+@pytest.mark.slow
 def test_an_edit_builds_on_what_a_start_left_on_disk(tmp_path: Path) -> None:
     owner, write = UserMemory("sarah"), replace(WRITE, method="EditWorkingMemory")
     store = open_store(tmp_path / "data")
@@ -242,6 +246,7 @@ def test_an_edit_builds_on_what_a_start_left_on_disk(tmp_path: Path) -> None:
     store.close()
 
 
+@pytest.mark.slow
 def test_a_long_thread_is_paged_and_counted(tmp_path: Path) -> None:
     store = open_store(tmp_path / "data", kinds=WITH_ITEMS)
     fill(store, 10_000)
@@ -261,6 +266,7 @@ def test_a_long_thread_is_paged_and_counted(tmp_path: Path) -> None:
     store.close()
 
 
+@pytest.mark.slow
 def test_many_records_are_asked_by_a_column(store: LocalStore) -> None:
     fill(store, 100_000, status="running")
     put(store, *(item(f"i{number:06}", number, status="failed") for number in (5, 50_000, 99_999)))
@@ -305,6 +311,7 @@ def test_a_record_that_expires_is_neither_read_nor_found_and_is_swept(store: Loc
     assert store.database.rows("SELECT count(*) FROM items") == [(2,)]
 
 
+@pytest.mark.slow
 def test_a_refreshed_expiry_is_seen_at_once_and_journaled_later(tmp_path: Path) -> None:
     store = open_store(tmp_path / "data", kinds=WITH_ITEMS)
     near, far = store.clock() + 500_000_000, store.clock() + 1_000_000_000
@@ -708,6 +715,7 @@ def test_a_store_is_closed_whose_journal_takes_no_refreshes_any_more(
     store.close()
 
 
+@pytest.mark.slow
 def test_it_is_told_while_nothing_is_swept(store: LocalStore) -> None:
     with patch.object(store.expiry, "journal", side_effect=ValueError):
         failure = eventually(store.background_failure)

@@ -51,6 +51,7 @@ def messages_in(path: Path) -> int:
         return int(connection.execute("SELECT count(*) FROM messages").fetchall()[0][0])
 
 
+@pytest.mark.slow
 def test_a_snapshot_holds_what_was_acknowledged_a_moment_before(store: LocalStore, tmp_path: Path) -> None:
     for count in range(1, 6):
         append(store)
@@ -174,6 +175,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
     subprocess.run(["umount", "--lazy", mount], check=True)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("is_seen_before", [True, False])
 def test_a_full_disk_is_said_and_harms_nothing(
     small_disk: Path, monkeypatch: pytest.MonkeyPatch, *, is_seen_before: bool

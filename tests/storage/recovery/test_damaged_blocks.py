@@ -204,6 +204,7 @@ def test_a_flipped_byte_in_any_block_is_said_where_the_journal_begins_late(relea
     assert outcomes == {"refused", "served"}
 
 
+@pytest.mark.slow
 def test_a_read_that_meets_damage_has_the_next_start_make_it_good(whole: Path, tmp_path: Path) -> None:
     store = shutil.copytree(whole, tmp_path / "damaged")
     [block] = [number for number in blocks(whole) if "heads" in hit_by(whole, number, tmp_path)]

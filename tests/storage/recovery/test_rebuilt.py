@@ -275,6 +275,7 @@ def compare_with_rebuilt(steps: Sequence[Step], recall_bytes: int) -> None:
             story.now.store.close()
 
 
+@pytest.mark.slow
 @settings(
     max_examples=examples(25), deadline=None, report_multiple_bugs=False, suppress_health_check=[HealthCheck.too_slow]
 )
@@ -317,6 +318,7 @@ TIMES_MOVE: list[Step] = [
 ]
 
 
+@pytest.mark.slow
 def test_a_time_that_moved_counts_as_if_it_had_always_been_so() -> None:
     compare_with_rebuilt(TIMES_MOVE, SMALL)
 
@@ -328,6 +330,7 @@ def stored_without_time(*row: Any) -> bytes:  # noqa: ANN401 - a row of a table
     return stored.SerializeToString()
 
 
+@pytest.mark.slow
 def test_times_that_get_lost_are_found() -> None:
     """Times that moved reach what was searched before by themselves; what is built anew reads them."""
     with patch.object(stored_parts, "stored_message", stored_without_time), pytest.raises(AssertionError):

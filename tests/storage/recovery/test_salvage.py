@@ -61,6 +61,7 @@ def directory(tmp_path: Path) -> Path:
     return tmp_path / "data"
 
 
+@pytest.mark.slow
 def test_a_sound_store_has_no_findings_and_repair_copies_all_of_it(directory: Path, tmp_path: Path) -> None:
     texts = write(directory)
     assert inspect_store(directory).findings == []
@@ -84,6 +85,7 @@ def write_groups(directory: Path) -> list[str]:
     return texts
 
 
+@pytest.mark.slow
 def test_a_damaged_block_loses_its_rows_alone_and_exactly_they_are_listed(directory: Path, tmp_path: Path) -> None:
     texts = write_groups(directory)
     in_file_alone = (inspect_store(directory).journal.first_revision - 1) * BATCH
@@ -126,6 +128,7 @@ class Short:
         return self._connection.execute(statement)
 
 
+@pytest.mark.slow
 def test_rows_that_find_no_memory_are_not_taken_for_lost(
     directory: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -144,6 +147,7 @@ def test_rows_that_find_no_memory_are_not_taken_for_lost(
         repair(directory, tmp_path / "new")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("with_log", [False, True])
 def test_a_database_of_another_store_is_not_used_and_what_the_journal_lacks_is_listed(
     directory: Path, tmp_path: Path, *, with_log: bool
@@ -181,6 +185,7 @@ def killed_store(folder: Path, text: str) -> Path:
     return folder / "killed"
 
 
+@pytest.mark.slow
 def test_a_store_of_which_only_foreign_files_are_left_is_not_repaired(directory: Path, tmp_path: Path) -> None:
     open_store(directory).close()
     other = killed_store(tmp_path, "theirs")
@@ -191,6 +196,7 @@ def test_a_store_of_which_only_foreign_files_are_left_is_not_repaired(directory:
     assert not (tmp_path / "new").exists()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("lost", ["remora.duckdb", "journal"])
 def test_a_store_without_its_format_is_not_served_and_repair_brings_it_back(
     lost: str, directory: Path, tmp_path: Path
@@ -213,6 +219,7 @@ def test_a_store_without_its_format_is_not_served_and_repair_brings_it_back(
     again.close()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("left", ["nothing", "an empty folder", "the note"])
 def test_a_store_without_its_journal_is_neither_begun_anew_nor_healthy(
     left: str, directory: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -239,6 +246,7 @@ def test_a_store_without_its_journal_is_neither_begun_anew_nor_healthy(
     assert (report.lost_revisions, report.lost_after) == (([(1, 1)], None) if left == "the note" else ([], 0))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("damage", "what"),
     [(Path.unlink, "how far it came is missing"), (flip_middle, "how far it came cannot be read")],
@@ -257,6 +265,7 @@ def test_a_journal_without_its_note_is_found_and_the_next_start_writes_it(
     assert inspect_store(directory).findings == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("has_note", [True, False])
 def test_a_torn_end_is_called_unacknowledged_only_where_the_note_says_so(directory: Path, *, has_note: bool) -> None:
     open_store(directory).close()
@@ -295,6 +304,7 @@ def change(directory: Path, *statements: str) -> None:
             connection.execute(statement)
 
 
+@pytest.mark.slow
 def test_a_schema_of_a_newer_version_is_not_repaired(directory: Path, tmp_path: Path) -> None:
     open_store(directory).close()
     change(directory, "UPDATE meta SET value = '99' WHERE key = 'schema_version'")
@@ -304,6 +314,7 @@ def test_a_schema_of_a_newer_version_is_not_repaired(directory: Path, tmp_path: 
         repair(directory, tmp_path / "new")
 
 
+@pytest.mark.slow
 def test_a_store_of_an_older_schema_is_repaired(directory: Path, tmp_path: Path) -> None:
     store = open_store(directory)
     store.messages.append(WRITE, "c0", "sarah", [draft("a", "kept")], ConversationDraft(id=""))
@@ -323,6 +334,7 @@ def test_a_store_of_an_older_schema_is_repaired(directory: Path, tmp_path: Path)
     again.close()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "content",
     ["[]", "{}", '{"format_version": 1, "store_id": "00"}', '{"format_version": Infinity, "store_id": 7}', "\0"],
@@ -353,6 +365,7 @@ def test_what_an_interrupted_restore_left_is_neither_served_nor_repaired_nor_hea
         repair(directory, tmp_path / "new")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("spoil", [lambda file: file.write_bytes(b""), lambda file: file.unlink()])
 def test_a_database_of_no_bytes_is_made_good_from_the_journal(
     spoil: Callable[[Path], object], directory: Path, tmp_path: Path
@@ -385,6 +398,7 @@ def test_a_store_in_use_is_not_repaired(directory: Path, tmp_path: Path) -> None
     store.close()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("spoil", "what"),
     [
