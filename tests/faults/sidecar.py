@@ -104,3 +104,9 @@ class Sidecar:
         if self._process.poll() is None:
             self._process.send_signal(number)
         return self._process.wait(PATIENCE)
+
+
+def is_applied(memory: Remora) -> bool:
+    """Whether the database has all that is published."""
+    store = memory.status().store
+    return bool(store.applied_revision == store.revision)

@@ -10,12 +10,11 @@ from pathlib import Path
 
 import duckdb
 import pytest
-from tests.faults.sidecar import Sidecar
+from tests.faults.sidecar import Sidecar, is_applied
 from tests.patience import PATIENCE, eventually
 
 from remora import Remora
 from remora.errors import NotFoundError, RemoraError
-from remora.v1 import admin_service_pb2
 from remora.v1 import conversation_service_pb2 as pb
 from remora.v1.conversation_pb2 import Conversation
 from remora.v1.message_pb2 import Message
@@ -62,11 +61,6 @@ def is_accepted(memory: Remora, request: pb.AppendMessagesRequest) -> bool:
     except RemoraError:
         return False
     return True
-
-
-def is_applied(memory: Remora) -> bool:
-    store = memory.stubs.admin.GetStatus(admin_service_pb2.GetStatusRequest(), timeout=PATIENCE).store
-    return bool(store.applied_revision == store.revision)
 
 
 @pytest.fixture(scope="module")

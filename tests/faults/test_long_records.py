@@ -10,12 +10,12 @@ from functools import cache, partial
 
 import pytest
 from google.protobuf.timestamp_pb2 import Timestamp
-from tests.faults.sidecar import Sidecar
+from tests.faults.sidecar import Sidecar, is_applied
 from tests.patience import PATIENCE, eventually
 
 from remora import Remora
 from remora.errors import MemoryExhaustedError
-from remora.v1 import admin_service_pb2, history_service_pb2, memory_service_pb2, store_service_pb2, vector_service_pb2
+from remora.v1 import history_service_pb2, memory_service_pb2, store_service_pb2, vector_service_pb2
 from remora.v1.memory_item_pb2 import MemoryItem, SpokenMessage
 from remora.v1.span_pb2 import SpanRecord
 from remora.v1.store_item_pb2 import ItemKey, StoreItem
@@ -62,11 +62,6 @@ def write(memory: Remora, number: int) -> bool:
     except MemoryExhaustedError:
         return False
     return True
-
-
-def is_applied(memory: Remora) -> bool:
-    store = memory.stubs.admin.GetStatus(admin_service_pb2.GetStatusRequest(), timeout=PATIENCE).store
-    return bool(store.applied_revision == store.revision)
 
 
 @pytest.fixture(scope="module")
