@@ -224,7 +224,7 @@ describe("lists of states", () => {
 });
 
 test("a run is restarted from a checkpoint that has the data of all its steps", async () => {
-  const text = "x".repeat(50 * 1024);
+  const text = "x".repeat(250 * 1024);
   const made: string[] = [];
   const step = (id: string) => ({
     id,
