@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import os
 import re
 import socket
+import subprocess
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from tests.certificates import DAY, Authority, Issued
+from tests.faults.sidecar import REMORA
 from tests.patience import PATIENCE, eventually
 from tests.ports import free_port
 from tests.test_main import refused, serving
@@ -171,6 +174,18 @@ def test_commands_name_their_flags_where_tls_fails(directory: Path, capsys: pyte
         assert "; --server-name NAME says which name it must have" in told(*known, *shown)
         assert "--cert-file FILE and --key-file FILE show a valid one" in told(*known, "--server-name=memory.example")
         assert main(["log", f"--endpoint=127.0.0.1:{port}", "--server-name=memory.example", *known, *shown]) == 0
+
+
+def test_a_handshake_that_fails_is_told_in_one_line(directory: Path) -> None:
+    authority, port = Authority(directory), free_port()
+    with serving(directory, f"--listen=127.0.0.1:{port}"):
+        command = [str(REMORA), "log", f"--endpoint=127.0.0.1:{port}", f"--ca-file={authority.file}"]
+        environment = {name: value for name, value in os.environ.items() if name != "GRPC_VERBOSITY"}
+        ended = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=PATIENCE, check=False)
+
+    assert ended.returncode == 1
+    assert ended.stderr.startswith(f"remora: the server at 127.0.0.1:{port} speaks no TLS; leave out --ca-file")
+    assert ended.stderr.count("\n") == 1
 
 
 def test_commands_name_their_flags_where_those_of_tls_are_wrong(

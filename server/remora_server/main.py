@@ -22,6 +22,8 @@ _STANDARD_OUTPUT, _STANDARD_ERROR = 1, 2
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command and return its exit code."""
+    # gRPC's library, which reads it when it is loaded, otherwise writes a line for each handshake that fails.
+    os.environ.setdefault("GRPC_VERBOSITY", "ERROR")
     _open_standard_streams()
     try:
         _run(arguments)
