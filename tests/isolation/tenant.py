@@ -8,6 +8,7 @@ said. What a tenant wrote must be there, and only that: another's write or delet
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
@@ -45,6 +46,7 @@ WEIGHTS = {
     "UpdateSpan": 4,
     "UpsertVectors": 10,
     "SearchVectors": 6,
+    "SaveCheckpoints": 6,
     "PutItems": 10,
     "SearchItems": 6,
     "ExecuteOperations": 6,
@@ -94,12 +96,15 @@ class Tenant:
     def __post_init__(self) -> None:
         self.requests = Requests(self.number, self.choice, self.shared.canaries)
 
-    def step(self) -> None:
-        """Make one call. Raises Leak."""
+    def step(self, rather: Sequence[str] = ()) -> None:
+        """Make one call; every second one is drawn from `rather`, where anything is. Raises Leak."""
         if self._last_write is not None and self.choice.random() < 0.1:
             self._repeat(*self._last_write)
             return
-        (name,) = self.choice.choices(NAMES, [WEIGHTS.get(name, 2) for name in NAMES])
+        if rather and self.choice.random() < 0.5:
+            name = self.choice.choice(rather)
+        else:
+            (name,) = self.choice.choices(NAMES, [WEIGHTS.get(name, 2) for name in NAMES])
         asked: Asked = getattr(self.requests, snake_case(name))()
         request: Any = GetMessageClass(METHODS[name].input_type)(**asked.request)
         page = (self.number, name, request.SerializeToString(deterministic=True))
