@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
-from functools import lru_cache
 from typing import TypeAlias
 
 from msgspec import Struct
@@ -80,7 +79,6 @@ class Scope(Struct, frozen=True):
         return Partition(CHECKPOINT_PARTS, 0, encoded)
 
 
-@lru_cache(1_024)
 def scope_of(thread_id: str, checkpoint_ns: str) -> Scope:
     return Scope(thread_id, checkpoint_ns, CHECKPOINTS.encode_partition(thread_id, checkpoint_ns))
 
