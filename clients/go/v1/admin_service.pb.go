@@ -690,9 +690,11 @@ type StoreStatus struct {
 	AppliedRevision uint64 `protobuf:"varint,7,opt,name=applied_revision,json=appliedRevision,proto3" json:"applied_revision,omitempty"`
 	// Bytes of the database on disk, including its write-ahead log.
 	DatabaseBytes int64 `protobuf:"varint,8,opt,name=database_bytes,json=databaseBytes,proto3" json:"database_bytes,omitempty"`
-	// Conversations stored, as they were last counted while the database does not answer; 0 if they never were.
+	// Conversations that the database holds at `applied_revision`; while it does not answer, as they were last counted; 0 if they
+	// never were.
 	Conversations int64 `protobuf:"varint,9,opt,name=conversations,proto3" json:"conversations,omitempty"`
-	// Messages stored, as they were last counted while the database does not answer; 0 if they never were.
+	// Messages that the database holds at `applied_revision`; while it does not answer, as they were last counted; 0 if they
+	// never were.
 	Messages      int64 `protobuf:"varint,10,opt,name=messages,proto3" json:"messages,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

@@ -398,9 +398,13 @@ class StoreStatus(_message.Message):
     database_bytes: _builtins.int
     """Bytes of the database on disk, including its write-ahead log."""
     conversations: _builtins.int
-    """Conversations stored, as they were last counted while the database does not answer; 0 if they never were."""
+    """Conversations that the database holds at `applied_revision`; while it does not answer, as they were last counted; 0 if they
+    never were.
+    """
     messages: _builtins.int
-    """Messages stored, as they were last counted while the database does not answer; 0 if they never were."""
+    """Messages that the database holds at `applied_revision`; while it does not answer, as they were last counted; 0 if they
+    never were.
+    """
     def __init__(
         self,
         *,

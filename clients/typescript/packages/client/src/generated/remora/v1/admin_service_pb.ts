@@ -436,14 +436,16 @@ export type StoreStatus = Message<"remora.v1.StoreStatus"> & {
   databaseBytes: bigint;
 
   /**
-   * Conversations stored, as they were last counted while the database does not answer; 0 if they never were.
+   * Conversations that the database holds at `applied_revision`; while it does not answer, as they were last counted; 0 if they
+   * never were.
    *
    * @generated from field: int64 conversations = 9;
    */
   conversations: bigint;
 
   /**
-   * Messages stored, as they were last counted while the database does not answer; 0 if they never were.
+   * Messages that the database holds at `applied_revision`; while it does not answer, as they were last counted; 0 if they
+   * never were.
    *
    * @generated from field: int64 messages = 10;
    */
