@@ -118,6 +118,18 @@ def test_a_child_closes_its_own_channel_only(endpoint: str) -> None:
     in_fresh_process(close_in_child, endpoint)
 
 
+def close_a_started_server_in_child(_: str) -> None:
+    with Remora.start(":memory:") as memory:
+        memory.conversation("c").append({"role": "user", "content": "hello"})
+
+        assert succeeds_in_child(memory.close)
+        assert memory.count_conversations() == 1
+
+
+def test_a_child_leaves_the_server_that_its_parent_started(endpoint: str) -> None:
+    in_fresh_process(close_a_started_server_in_child, endpoint)
+
+
 def call_in_children_between_event_loops(endpoint: str) -> None:
     memory = AsyncRemora(endpoint, timeout=PATIENCE)
 

@@ -63,14 +63,18 @@ class LocalServer:
         self.endpoint = endpoint
         self._lease = lease
         self._own = own
+        self._starter = os.getpid()
 
     def release(self) -> None:
-        """Gives up the lease, and waits for the end of a server that nobody shares. Again it does nothing."""
+        """Gives up the lease, and waits for the end of a server that nobody shares. Again it does nothing.
+
+        A forked child gives up its copy of the lease, and the server goes on: its parent still holds it.
+        """
         lease, self._lease = self._lease, None
         if lease is None:
             return
         os.close(lease.descriptor)
-        if self._own is not None:
+        if self._own is not None and self._starter == os.getpid():
             wait_or_kill(self._own)
 
 
