@@ -1,7 +1,6 @@
 // How a client calls: deadlines, retries, request ids and the revision that reads must see.
 
 import { randomUUID } from "node:crypto";
-import { setTimeout as sleep } from "node:timers/promises";
 import {
   clone,
   create,
@@ -15,6 +14,7 @@ import {
   type MessageShape,
   toBinary,
 } from "@bufbuild/protobuf";
+import { pause } from "./aborts.js";
 import { Connection, FailedCall, type TlsOptions } from "./connection.js";
 import { requireOwnDefault, targetOf } from "./endpoint.js";
 import { ClientClosedError, type RemoraError, RevisionUnknownError } from "./errors.js";
@@ -91,6 +91,7 @@ export class Calls {
     options: CallOptions = {},
   ): Promise<MessageShape<O>> {
     requireKnown(options, ["timeoutMs", "signal"], "option of a call");
+    requireSignal(options.signal);
     const request = this.#request(method.input, init);
     const { requestId = "" } = request as CommonFields;
     try {
@@ -140,12 +141,12 @@ export class Calls {
         sent ||= !(error instanceof FailedCall) || error.sent;
         const failure = toError(error, { endpoint: this.#settings.endpoint, allowedMs, requestId, sent, previous });
         const now = performance.now();
-        const pause = pauseBeforeRetry(failure, attempt, now - began, deadline - now);
-        if (pause === undefined) {
+        const pauseMs = pauseBeforeRetry(failure, attempt, now - began, deadline - now);
+        if (pauseMs === undefined) {
           throw failure;
         }
         previous = failure;
-        await sleep(pause, undefined, signal && { signal }).catch(() => {}); // the next attempt sees the signal
+        await pause(pauseMs, signal); // the next attempt sees the signal
       }
     }
   }
@@ -183,6 +184,13 @@ export function requireTimeout(timeoutMs: number): number {
     throw invalidField("timeoutMs", `is ${timeoutMs}; it must be greater than 0`);
   }
   return timeoutMs;
+}
+
+/** What is none, such as its controller, could not cancel the call. */
+function requireSignal(signal: Partial<AbortSignal> | null | undefined): void {
+  if (signal && !(typeof signal.aborted === "boolean" && typeof signal.addEventListener === "function")) {
+    throw otherType("signal", signal, "an AbortSignal");
+  }
 }
 
 function encoded(schema: DescMessage, request: Message): Uint8Array {

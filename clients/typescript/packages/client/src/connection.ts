@@ -3,6 +3,7 @@
 
 import * as net from "node:net";
 import * as grpc from "@grpc/grpc-js";
+import { onAbort } from "./aborts.js";
 import type { Target } from "./endpoint.js";
 import { STATUS_CODES, type StatusCode } from "./errors.js";
 
@@ -61,6 +62,9 @@ const OPTIONS: grpc.ChannelOptions = {
   "grpc.max_receive_message_length": 64 * 1024 * 1024, // a server may be set to send larger replies than gRPC's usual ones
 };
 
+/** gRPC says a longer one in no header, and grpc-js ends the process over it. */
+const LONGEST_TIMEOUT_MS = 99_999_999 * 3_600_000;
+
 /** Around why there is no connection, grpc-js says what the client says better. */
 const CONNECTING = /^No connection established\. Last error: (?:Error: )?(.*?)\. Resolution note: /;
 
@@ -88,12 +92,11 @@ export class Connection {
     this.#client ??= opened(this.#target(), this.#tls);
     const client = this.#client;
     const metadata = metadataOf(headers);
-    const deadline = Date.now() + timeoutMs;
+    const deadline = timeoutMs > LONGEST_TIMEOUT_MS ? Number.POSITIVE_INFINITY : Date.now() + timeoutMs;
     return new Promise((resolve, reject) => {
-      const cancel = () => call.cancel();
       const call = client.makeUnaryRequest(path, asBuffer, asIs, message, metadata, { deadline }, (error, reply) => {
         this.#calls.delete(call);
-        signal?.removeEventListener("abort", cancel);
+        forget?.();
         if (error !== null) {
           reject(signal?.aborted ? cancelled(signal) : failedCall(error));
         } else {
@@ -101,7 +104,7 @@ export class Connection {
         }
       });
       this.#calls.add(call);
-      signal?.addEventListener("abort", cancel, { once: true });
+      const forget = signal && onAbort(signal, () => call.cancel());
     });
   }
 

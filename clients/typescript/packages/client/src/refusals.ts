@@ -1,5 +1,6 @@
 // Errors of arguments, found before a call.
 
+import { inspect } from "node:util";
 import { InvalidFieldError, WrongTypeError } from "./errors.js";
 
 /** Characters of a value in a sentence. */
@@ -62,6 +63,15 @@ export function requireKnown(given: object, known: readonly string[], what: stri
 }
 
 function shown(value: unknown): string {
-  const text = value instanceof Date ? "a Date" : (JSON.stringify(value) ?? String(value));
+  const text = value instanceof Date ? "a Date" : (jsonOf(value) ?? inspect(value));
   return text.length <= LONGEST_SHOWN ? text : `${text.slice(0, LONGEST_SHOWN - 3)}...`;
+}
+
+/** The value in JSON; undefined for what JSON does not have. */
+function jsonOf(value: unknown): string | undefined {
+  try {
+    return typeof value === "number" ? String(value) : JSON.stringify(value);
+  } catch {
+    return undefined; // a bigint, or an object within itself
+  }
 }

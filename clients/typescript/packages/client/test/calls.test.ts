@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
-import { once } from "node:events";
+import { getEventListeners, once } from "node:events";
 import { afterEach, beforeEach, describe, test } from "node:test";
 import { create } from "@bufbuild/protobuf";
 import {
@@ -90,6 +90,17 @@ describe("a deadline", () => {
 
     assert.ok(failure instanceof DeadlineExceededError);
     assert.match(failure.message, /no answer within 50 ms/);
+  });
+
+  test("that is too far for gRPC to say is none", async () => {
+    for (const timeoutMs of [1e15, Number.MAX_SAFE_INTEGER, Number.MAX_VALUE, Number.POSITIVE_INFINITY]) {
+      await remora.conversations.countConversations({}, { timeoutMs });
+    }
+
+    assert.deepEqual(
+      server.calls.map((call) => call.headers["grpc-timeout"]),
+      [undefined, undefined, undefined, undefined],
+    );
   });
 
   test("that is none is refused before any call", async () => {
@@ -362,6 +373,38 @@ describe("a call that is cancelled", () => {
     await failureOf(remora.conversations.countConversations({}, { signal: AbortSignal.abort() }));
 
     assert.equal(server.calls.length, 0);
+  });
+
+  test("may share its signal with many: no listener is left, and Node warns of no leak", async () => {
+    const { signal } = new AbortController();
+    const warnings: Error[] = [];
+    const warn = (warning: Error) => warnings.push(warning);
+    process.on("warning", warn);
+    const failures = Array.from(
+      { length: 40 },
+      () => new Failure("RESOURCE_EXHAUSTED", "OVERLOADED", { retryDelayMs: 100 }),
+    );
+    server.answer("CountConversations", ...failures, {}); // the pauses before the repeats can be cancelled, too
+
+    await Promise.all(Array.from({ length: 40 }, () => remora.conversations.countConversations({}, { signal })));
+
+    process.off("warning", warn);
+    assert.deepEqual(warnings, []);
+    assert.equal(getEventListeners(signal, "abort").length, 0);
+    assert.equal(server.calls.length, 80);
+  });
+
+  test("ends all calls that share its signal, waiting ones too", async () => {
+    const controller = new AbortController();
+    server.answer("CountConversations", HANG);
+    server.answer("ListMessages", () => controller.abort(), new Failure("RESOURCE_EXHAUSTED", "OVERLOADED"));
+    const { signal } = controller;
+    const calls = Array.from({ length: 20 }, () => failureOf(remora.conversations.countConversations({}, { signal })));
+    calls.push(failureOf(remora.conversations.listMessages({ conversationId: "c" }, { signal })));
+
+    for (const failure of await Promise.all(calls)) {
+      assert.ok(failure instanceof CancelledError);
+    }
   });
 
   test("leaves the others alone", async () => {

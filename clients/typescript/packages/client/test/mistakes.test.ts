@@ -9,6 +9,12 @@ type Call = (remora: Remora) => unknown;
 /** JavaScript checks no types; what is wrong here is refused when it runs. */
 const wrong = (value: unknown) => value as never;
 
+function circle(): object {
+  const made: { self?: object } = {};
+  made.self = made;
+  return made;
+}
+
 const chat = (remora: Remora) => remora.conversation("c", { userId: "ana" });
 
 const MISTAKES: readonly (readonly [what: string, call: Call, answer: RegExp])[] = [
@@ -103,6 +109,26 @@ const MISTAKES: readonly (readonly [what: string, call: Call, answer: RegExp])[]
     "an option that no call has",
     (remora) => chat(remora).append({ role: "user", text: "hi" }, wrong({ timeout: 5 })),
     /^InvalidFieldError: timeout is no option of a call; there are signal, timeoutMs$/,
+  ],
+  [
+    "a controller as its signal",
+    (remora) => chat(remora).append({ role: "user", text: "hi" }, { signal: wrong(new AbortController()) }),
+    /^WrongTypeError: signal is \{\}; it must be an AbortSignal$/,
+  ],
+  [
+    "a bigint as a timeout",
+    (remora) => chat(remora).append({ role: "user", text: "hi" }, { timeoutMs: wrong(5n) }),
+    /^WrongTypeError: timeoutMs is 5n; it must be a number$/,
+  ],
+  [
+    "what is in a circle",
+    (remora) => chat(remora).append({ role: "user", text: wrong(circle()) }),
+    /^WrongTypeError: messages\[0\]\.text is <ref \*1> \{ self: \[Circular \*1\] \}; it must be a string$/,
+  ],
+  [
+    "no number as a limit",
+    (remora) => chat(remora).messages(Number.NaN),
+    /^WrongTypeError: limit is NaN; it must be a number$/,
   ],
   [
     "a limit as text",
