@@ -91,7 +91,8 @@ def test_the_id_of_a_providers_own_item_stays_in_it() -> None:
 
 @given(st.dictionaries(TEXT, JSON, max_size=4), ROLE)
 def test_unknown_keys_of_a_models_own_objects_come_back(unknown: dict[str, Any], role: str) -> None:
-    message = {**{key: value for key, value in unknown.items() if value is not None}, "role": role}
+    kept = {key: value for key, value in unknown.items() if value is not None}
+    message = {**kept, "role": role, "content": "hello"}
 
     assert identical(over_the_wire(Message.from_openai(Model(message))).to_openai(), message)
 
@@ -192,6 +193,40 @@ def test_an_object_with_role_and_content_is_a_message() -> None:
         "role": "user",
         "content": "hi",
     }
+
+
+@pytest.mark.parametrize(
+    ("message", "refusal"),
+    [
+        (SimpleNamespace(role="user", text="hi"), "a message needs content"),
+        (SimpleNamespace(role="assistant", text="hi"), "a message needs content"),
+        (Model(role="user", text="hi"), "a message needs content"),
+        (SimpleNamespace(role="user", content=None), "content is None; it must be a str or a list of parts"),
+        (SimpleNamespace(role="user", content=[SimpleNamespace(type="text", text="hi")]), r"it must be a dict such as"),
+        (SimpleNamespace(role="tool", content="sunny"), "a tool message needs tool_call_id"),
+    ],
+)
+def test_an_object_that_says_nothing_to_a_model_is_refused(message: object, refusal: str) -> None:
+    with pytest.raises(errors.InvalidFieldError, match=refusal):
+        Message.of(message)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("reply", "advice"),
+    [
+        (Model(id="c", choices=[]), r"is a whole Model; append its choices\[0\].message"),
+        ({"id": "c", "choices": []}, r"is a whole reply; append its choices\[0\].message"),
+        (Model(index=0, message={"role": "assistant", "content": "hi"}), "append its message"),
+        (Model(id="r", output=[]), "append its output"),
+    ],
+)
+def test_a_whole_reply_is_refused_with_where_its_message_is(reply: object, advice: str) -> None:
+    with pytest.raises(errors.InvalidFieldError, match=advice):
+        Message.of(reply)  # type: ignore[arg-type]
+
+
+def test_a_message_of_a_message_is_the_same_with_what_is_given_besides() -> None:
+    assert Message.of(Message("user", "hi"), id="m1") == Message("user", "hi", id="m1")  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("message", ["hello", {"content": "hello"}, {"role": 7}, object(), ["user", "hello"]])

@@ -19,7 +19,7 @@ from pydantic import TypeAdapter
 from tests.client.provider_rules import check_anthropic, check_langchain, check_openai, check_responses
 from tests.client.test_chat_format import identical, over_the_wire
 
-from remora import Image, Media, Message, formats
+from remora import Image, Media, Message, Role, formats
 
 PNG = b"\x89PNG\r\n\x1a\n" + struct.pack(">I4sIIBBBBB", 13, b"IHDR", 640, 480, 8, 2, 0, 0, 0) + bytes(4)
 DATA = base64.b64encode(PNG).decode()
@@ -225,6 +225,42 @@ def test_reasoning_goes_only_to_the_provider_that_made_it() -> None:
     assert talk[0].media == Media((), ("reasoning",))
 
 
+@pytest.mark.parametrize("key", ["reasoning", "reasoning_content", "reasoning_details"])
+def test_reasoning_beside_the_content_of_a_chat_message_goes_to_no_other_format(key: str) -> None:
+    reply = {"role": "assistant", "content": "At nine.", key: "I looked."}
+    [message] = stored([reply])
+
+    assert formats.to_openai([message]) == [reply]
+    assert formats.to_responses([message]) == [{"role": "assistant", "content": "At nine."}]
+    assert formats.to_anthropic([message])["messages"][0]["content"] == [{"type": "text", "text": "At nine."}]
+    assert formats.to_langchain([message])[0].content == "At nine."
+    assert message.media == Media((), (key,))
+
+
+def test_a_reply_without_content_and_calls_goes_to_openai_as_an_empty_text() -> None:
+    empty = [{"role": "assistant", "content": None}, {"role": "assistant", "content": None, "tool_calls": []}]
+    refusal = {"role": "assistant", "content": None, "refusal": "I may not."}
+
+    assert formats.to_openai(stored([*empty, refusal])) == [*[{"role": "assistant", "content": ""}] * 2, refusal]
+
+
+def test_blank_texts_do_not_go_to_anthropic() -> None:
+    talk = [{"role": "user", "content": "Which?"}, {"role": "assistant", "content": " \n"}, CHAT[1]]
+    messages = formats.to_anthropic(stored(talk))["messages"]
+
+    check_anthropic(messages)
+    assert len(messages) == 2
+
+
+def test_roles_that_the_responses_api_does_not_have_are_the_users() -> None:
+    talk = [
+        {"role": "function", "name": "today", "content": "Monday"},
+        Message(Role.custom("narrator"), "Night falls."),
+    ]
+    items = formats.to_responses(stored(talk))
+    assert items == [{"role": "user", "content": "Monday"}, {"role": "user", "content": "Night falls."}]
+
+
 def test_what_a_format_cannot_say_is_named() -> None:
     audio = {"role": "user", "content": [{"type": "input_audio", "input_audio": {"data": "AA", "format": "wav"}}]}
     [message] = stored([audio])
@@ -246,6 +282,11 @@ def test_a_truncated_result_is_written_anew() -> None:
 def test_a_message_that_is_several_of_openais_says_so() -> None:
     with pytest.raises(ValueError, match="2 chat messages"):
         Message.of(ANTHROPIC[2]).to_openai()
+
+
+def test_a_message_that_is_none_of_openais_says_so() -> None:
+    with pytest.raises(ValueError, match="0 chat messages"):
+        Message.of(RESPONSES[2]).to_openai()
 
 
 KEYS = st.sampled_from(

@@ -69,13 +69,21 @@ def as_mapping(message: ChatMessage) -> dict[str, Any]:
 
     Raises TypeError for a missing role, and for keys that are not strings.
     """
-    mapping = plain(message)
-    if not isinstance(mapping, dict):
-        mapping = {key: plain(value) for key in ATTRIBUTES if (value := getattr(message, key, None)) is not None}
-        mapping.setdefault("content", None)
+    mapping = as_form(message)
     if not isinstance(mapping.get("role"), str):
         raise TypeError(f"a chat message needs a role: {type(message).__name__}")
     return mapping
+
+
+def as_form(message: ChatMessage) -> dict[str, Any]:
+    """The same of what may be no message."""
+    form = plain(message)
+    if isinstance(form, dict):
+        return form
+    form = {key: plain(value) for key in ATTRIBUTES if (value := getattr(message, key, None)) is not None}
+    if hasattr(message, "content") or "tool_calls" in form:
+        form.setdefault("content", None)
+    return form
 
 
 def render(fields: ChatFields) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 """One message: as a caller appends it, and as the server returns it."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Annotated, Any, ClassVar, Self, TypeAlias, TypedDict, TypeGuard, Unpack, cast
 
@@ -11,10 +11,10 @@ from remora._bounds import AtLeast, Id, Items, Name, OptionalId, Size, Time
 from remora._times import from_timestamp, optional_time, to_timestamp
 from remora._views import Decoders, View, unchanged, view
 from remora.attributes import Attributes, attributes_from_proto, attributes_to_proto
-from remora.chat_format import ChatFields, ChatMessage, ToolCall
+from remora.chat_format import ChatFields, ChatMessage, ToolCall, as_form
 from remora.embeddings import Embedding
 from remora.errors import InvalidArgumentError
-from remora.formats import is_item, parse, to_openai
+from remora.formats import is_item, langchain, parse, to_chat
 from remora.formats.shapes import EXAMPLE, require_item, require_message
 from remora.media import Media
 from remora.roles import RoleName
@@ -99,6 +99,8 @@ class Message(View):
 
         A mapping may also have the keys of `MessageExtras`; no others than these and those of its format.
         """
+        if isinstance(message, Message):
+            return cast("Self", replace(message, **extras))
         given, own = _split(message)
         fields, parts, media = _parsed(given)
         every: MessageExtras = {**own, **extras}
@@ -117,11 +119,11 @@ class Message(View):
     def to_openai(self) -> dict[str, Any]:
         """The OpenAI chat message that it was made from, or that its fields make.
 
-        Raises ValueError for a message of another format that is several of OpenAI's: `remora.formats.to_openai` makes
-        them.
+        Raises ValueError for a message of another format that is several of OpenAI's, or none:
+        `remora.formats.to_openai` makes them.
         """
-        messages = to_openai([self])
-        if len(messages) > 1:
+        messages = to_chat(self)
+        if len(messages) != 1:
             raise ValueError(f"the message is {len(messages)} chat messages: remora.formats.to_openai([message])")
         return messages[0]
 
@@ -194,7 +196,7 @@ def _split(message: ChatMessage) -> tuple[ChatMessage, MessageExtras]:
     if not isinstance(message, Mapping):
         if not (hasattr(message, "model_dump") or hasattr(message, "role")):
             raise _refusals.wrong_type("the message", message, MESSAGE)
-        return message, {}
+        return _object_form(message), {}
     if is_item(message):
         require_item(message)
         return message, {}
@@ -210,11 +212,42 @@ _EXTRA_KEYS = MessageExtras.__annotations__.keys()
 MESSAGE = f"a dict such as {EXAMPLE}, a Message or a chat object"
 
 
+def _object_form(message: ChatMessage) -> ChatMessage:
+    """A chat object as a dict, which may have any keys: providers add their own. LangChain's objects stay.
+
+    Raises an InvalidFieldError for what is no message.
+    """
+    if langchain.is_object(message):
+        return message
+    form = as_form(message)
+    if is_item(form):
+        require_item(form)
+        return form
+    _require_no_reply(form, type(message).__name__)
+    _require_said(form)
+    return form
+
+
+def _require_no_reply(mapping: Mapping[str, Any], name: str) -> None:
+    for key, messages in _REPLIES.items():
+        if key in mapping and "role" not in mapping:
+            raise _refusals.invalid("the message", f"is a whole {name}; append {messages}")
+
+
+_REPLIES = {"choices": "its choices[0].message", "message": "its message", "output": "its output"}
+"""What holds a message but is none, by a key, and where the message is."""
+
+
 def _require_chat(message: Mapping[str, Any]) -> None:
+    _require_no_reply(message, "reply")
     for key in message:
         if key not in CHAT_KEYS:
             known = CHAT_KEYS | _EXTRA_KEYS
             raise _refusals.unknown("a message", key, known, noun="key", otherwise="put what is yours into 'metadata'")
+    _require_said(message)
+
+
+def _require_said(message: Mapping[str, Any]) -> None:
     if "role" not in message:
         raise _refusals.missing("a message", "role", f"write {EXAMPLE}")
     if SPEAKING_KEYS.isdisjoint(message):

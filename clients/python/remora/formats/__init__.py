@@ -36,7 +36,11 @@ def _is_chat(message: Mapping[str, Any]) -> bool:
     return "role" in message and _reader(message) is openai_chat.read
 
 
-CHAT = Format(_is_chat, openai_chat.write)
+def _is_accepted_chat(message: Mapping[str, Any]) -> bool:
+    return _is_chat(message) and openai_chat.accepts(message)
+
+
+CHAT = Format(_is_accepted_chat, openai_chat.write)
 RESPONSES = Format(openai_responses.accepts, openai_responses.write)
 ANTHROPIC = Format(anthropic.accepts, anthropic.write)
 LANGCHAIN = Format(langchain.is_own, langchain.write)
@@ -98,6 +102,11 @@ def _is_message(stored: Mapping[str, Any]) -> bool:
 def to_openai(messages: Iterable[Spoken]) -> list[dict[str, Any]]:
     """OpenAI chat messages."""
     return _joined(_converted(messages, CHAT), openai_chat.joined)
+
+
+def to_chat(message: Spoken) -> list[dict[str, Any]]:
+    """A message as chat messages; one that came in so unchanged, also if OpenAI refuses it."""
+    return [written for written, _ in _converted([message], Format(_is_chat, openai_chat.write))]
 
 
 def to_responses(messages: Iterable[Spoken]) -> list[dict[str, Any]]:

@@ -23,6 +23,7 @@ OWN_BLOCKS = frozenset({
     "web_search_tool_result", "code_execution_tool_result", "container_upload", "search_result",
 })  # fmt: skip
 """Types of content blocks that OpenAI's chat messages do not have."""
+BLOCKS = OWN_BLOCKS | {"text"}
 PRIVATE_BLOCKS = frozenset({"thinking", "redacted_thinking"})
 ROLES = {"user": "user", "assistant": "assistant", "tool": "user"}
 """Anthropic's roles; any other role is a user's."""
@@ -105,7 +106,7 @@ def accepts(message: Mapping[str, Any]) -> bool:
     if message.get("role") not in {"user", "assistant"} or set(message) != {"role", "content"}:
         return False
     content = message["content"]
-    return bool(content) and (isinstance(content, str) or _types(message) <= OWN_BLOCKS | {"text"})
+    return bool(content.strip()) if isinstance(content, str) else bool(content) and _types(message) <= BLOCKS
 
 
 def joined(first: dict[str, Any], second: dict[str, Any]) -> dict[str, Any] | None:

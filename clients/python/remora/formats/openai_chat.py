@@ -8,7 +8,15 @@ from remora.formats.pieces import Other, Picture, Piece, Result, Said, Text, enc
 
 WITHOUT_TOKENS = frozenset({"role", "content", "name", "tool_calls", "tool_call_id", "annotations", "refusal"})
 """Keys that are read, or that a model does not see."""
+REASONING = frozenset({"reasoning", "reasoning_content", "reasoning_details"})
+"""Keys of what only the model that made it reads."""
 SYSTEM_ROLES = frozenset({"system", "developer"})
+
+
+def accepts(message: Mapping[str, Any]) -> bool:
+    """Whether OpenAI takes a chat message as it is: without content, the assistant has to say or call something."""
+    is_empty = message.get("role") == "assistant" and not any(map(message.get, message.keys() - {"role", "name"}))
+    return not (is_empty and message.get("content") is None)
 
 
 def read(message: Mapping[str, Any]) -> Said:
@@ -18,7 +26,11 @@ def read(message: Mapping[str, Any]) -> Said:
     if role == "tool" and (call_id := text_in(message, "tool_call_id")):
         content = (Result(call_id, shown(content)),)
     refusal = (Text(text),) if (text := text_in(message, "refusal")) else ()
-    others = [Other(key) for key, value in message.items() if key not in WITHOUT_TOKENS and value is not None]
+    others = [
+        Other(key, key in REASONING)
+        for key, value in message.items()
+        if key not in WITHOUT_TOKENS and value is not None
+    ]
     return Said(role, (*content, *refusal, *_calls(message.get("tool_calls")), *others), text_in(message, "name"))
 
 

@@ -24,6 +24,7 @@ OUTPUTS = frozenset({"function_call_output", "custom_tool_call_output"})
 CONTENT = frozenset({"input_text", "output_text", "input_image", "input_file", "input_audio"})
 """Types of content that chat messages do not have, but for `input_audio`, which both have."""
 MESSAGE_ROLES = frozenset({"user", "assistant", "system", "developer"})
+"""The roles of a message; any other role is a user's."""
 SYSTEM_ROLES = frozenset({"system", "developer"})
 
 
@@ -78,10 +79,11 @@ def write(said: Said) -> Iterator[dict[str, Any]]:
     for result in said.results:
         yield {"type": "function_call_output", "call_id": result.call_id, "output": _output(result)}
     rest = [piece for piece in said.pieces if not isinstance(piece, ToolCall | Result)]
+    role = said.role if said.role in MESSAGE_ROLES else "user"
     if any(isinstance(piece, Picture) for piece in rest):
-        yield {"role": said.role, "content": [part for piece in rest if (part := _part(piece))]}
+        yield {"role": role, "content": [part for piece in rest if (part := _part(piece))]}
     elif text := "\n".join(text for piece in rest if (text := told(piece))):
-        yield {"role": said.role, "content": text}
+        yield {"role": role, "content": text}
     for call in said.calls:
         yield {"type": "function_call", "call_id": call.id, "name": call.name, "arguments": arguments_text(call)}
 
