@@ -231,7 +231,7 @@ export class RemoraStore extends BaseStore {
     return {
       ...keyOf(operation),
       userId: this.#userLabel === undefined ? "" : (operation.namespace[this.#userLabel] ?? ""),
-      value: Buffer.from(JSON.stringify(value)),
+      value: Buffer.from(wellFormed(JSON.stringify(value))),
       ...(minutes !== undefined && { ttl: durationFromMs(Math.max(1, Math.round(minutes * MS_PER_MINUTE))) }),
       vectors: this.#texts(operation).map(({ path, text }): Vector => {
         const values = embedded.texts.get(text);
@@ -405,6 +405,14 @@ function itemOf({ namespace, key, value, createTime, updateTime }: StoreItem): I
 
 function hitOf({ item, score }: ItemHit): SearchItem {
   return { ...itemOf(item as StoreItem), ...(score !== undefined && { score }) };
+}
+
+/** JSON.stringify escapes half a character, which UTF-8 does not have: U+FFFD takes its place, as in all other texts. */
+function wellFormed(json: string): string {
+  if (!json.includes("\\ud")) {
+    return json;
+  }
+  return json.replace(/\\(?:\\|ud[89a-f][0-9a-f]{2})/g, (escape) => (escape === "\\\\" ? escape : "\\ufffd"));
 }
 
 function isSearch(operation: Operation): operation is SearchOperation {

@@ -77,7 +77,8 @@ export async function fromWire(
   request: ReadRequest,
 ): Promise<unknown> {
   const { type, data } = value.omitted ? await readWhole(client, request) : value;
-  return serde.loadsTyped(type, data);
+  const loaded: unknown = await serde.loadsTyped(type, data);
+  return loaded === data ? new Uint8Array(data) : loaded; // those of a reply are a Buffer's, and hold on to all of it
 }
 
 /** All of a value, which may be replaced meanwhile. */

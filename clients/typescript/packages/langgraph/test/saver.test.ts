@@ -69,6 +69,23 @@ describe("a saver", () => {
     ]);
   });
 
+  test("gives bytes back as they were, with memory of their own", async () => {
+    const saver = new RemoraSaver(fresh());
+    const values = { short: new Uint8Array([1, 2]), long: new Uint8Array(3_000_000).fill(7) };
+    const config = await put(saver, thread(), checkpoint(values));
+    await saver.putWrites(config, [["short", values.short]], "task");
+
+    const found = await saver.getTuple(config);
+
+    const [[, , written] = []] = found?.pendingWrites ?? [];
+    for (const bytes of [...Object.values(found?.checkpoint.channel_values ?? {}), written]) {
+      assert.ok(bytes instanceof Uint8Array);
+      assert.equal(bytes.buffer.byteLength, bytes.length);
+    }
+    assert.deepStrictEqual(found?.checkpoint.channel_values, values);
+    assert.deepStrictEqual(written, values.short);
+  });
+
   test("gives a channel the value of its own branch, where versions are the same", async () => {
     const saver = new RemoraSaver(fresh());
     const root = await put(saver, thread(), checkpoint({ way: "none" }, 1));

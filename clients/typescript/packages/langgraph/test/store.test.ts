@@ -156,6 +156,17 @@ describe("items", () => {
     assert.equal(await store.get(NS, "a"), null);
   });
 
+  test("with half a character have the sign for one instead, and only there", async () => {
+    const store = made();
+    const cut = "\u{1F600}".slice(0, 1);
+
+    await store.put(NS, "a", { text: `so ${cut}`, [cut]: [cut, "\u{1F600}"], path: "C:\\ud83d\\\\ud83d" });
+
+    const found = { text: "so \ufffd", "\ufffd": ["\ufffd", "\u{1F600}"], path: "C:\\ud83d\\\\ud83d" };
+    assert.deepEqual((await store.get(NS, "a"))?.value, found);
+    assert.equal((await store.search(NS, { filter: { text: `so ${cut}` } })).length, 1);
+  });
+
   test("larger than a reply are still all found", async () => {
     const store = made();
     const text = "x".repeat(700_000);
