@@ -31,7 +31,7 @@ import { encodeJson } from "./json.js";
 import { type RecalledMessage, recalledMessage, storedMessage } from "./messages.js";
 import { stepRecord, storedStep } from "./steps.js";
 import { endOf, timestampOf } from "./times.js";
-import { atRest, runChanges, statusOf, storedRun, workflowState } from "./workflow-states.js";
+import { atRest, matchesNothing, runChanges, statusOf, storedRun, workflowState } from "./workflow-states.js";
 
 /** How the storage is made. */
 export interface RemoraMemoryAdapterOptions extends ConnectionOptions {
@@ -269,7 +269,7 @@ export class RemoraMemoryAdapter implements StorageAdapter {
       return null;
     }
     const reply = await translated(orMissing(this.client.memory.getWorkingMemory({ scope }), null));
-    return reply?.found ? new TextDecoder().decode(reply.content) : null;
+    return reply?.found ? new TextDecoder("utf-8", { ignoreBOM: true }).decode(reply.content) : null;
   }
 
   async setWorkingMemory(params: WorkingMemoryOwner & { content: string }): Promise<void> {
@@ -338,6 +338,9 @@ export class RemoraMemoryAdapter implements StorageAdapter {
   }
 
   async queryWorkflowRuns(query: WorkflowRunQuery): Promise<WorkflowStateEntry[]> {
+    if (matchesNothing(query)) {
+      return [];
+    }
     const request = {
       workflowId: query.workflowId ?? "",
       status: statusOf(query.status),

@@ -2,7 +2,7 @@
 
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import { type WorkflowRun, type WorkflowRunSchema, WorkflowStatus } from "@remora/client/v1";
-import type { WorkflowStateEntry } from "@voltagent/core";
+import type { WorkflowRunQuery, WorkflowStateEntry } from "@voltagent/core";
 import { decodeJson, encodeJson } from "./json.js";
 import { present } from "./steps.js";
 import { dateOf, timestampOf } from "./times.js";
@@ -26,6 +26,12 @@ const NAMES = new Map(Object.entries(STATUSES).map(([name, status]) => [status a
 /** The status as the server names it; unspecified for none. */
 export function statusOf(status: WorkflowStateEntry["status"] | undefined): WorkflowStatus {
   return status === undefined ? WorkflowStatus.UNSPECIFIED : STATUSES[status];
+}
+
+/** Whether no state can match: by a status that is none, or by metadata without a value, which JSON would leave out. */
+export function matchesNothing({ status, metadata = {} }: Pick<WorkflowRunQuery, "status" | "metadata">): boolean {
+  const isStatus = !status || Object.hasOwn(STATUSES, status);
+  return !isStatus || Object.values(metadata ?? {}).some((value) => encodeJson(value).length === 0);
 }
 
 /** How each field of an entry is stored, by the fields of a run. */

@@ -297,8 +297,8 @@ describe("working memory", () => {
     assert.equal(await storage.getWorkingMemory({ ...ofUser, conversationId: "c" }), '{"name":"Ann"}');
   });
 
-  test("it is replaced, may be empty, and is null once deleted", async () => {
-    for (const content of ["one", "two", ""]) {
+  test("it is replaced, may be empty or begin with a mark of its byte order, and is null once deleted", async () => {
+    for (const content of ["one", "two", "\ufeffthree", ""]) {
       await storage.setWorkingMemory({ ...ofConversation, content });
       assert.equal(await storage.getWorkingMemory(ofConversation), content);
     }

@@ -198,6 +198,13 @@ describe("lists of states", () => {
     assert.deepEqual(await storage.queryWorkflowRuns({ workflowId: "none" }), []);
   });
 
+  test("none has a status that is none, or passes a filter without a value", async () => {
+    assert.deepEqual(await storage.queryWorkflowRuns({ status: "waiting" as never }), []);
+    assert.deepEqual(await storage.queryWorkflowRuns({ status: "constructor" as never }), []);
+    assert.deepEqual(await storage.queryWorkflowRuns({ metadata: { tenant: undefined } }), []);
+    assert.equal((await storage.queryWorkflowRuns({ metadata: {} })).length, 4);
+  });
+
   test("both ends of a time are in", async () => {
     const query = { from: new Date(BEGIN + 2), to: new Date(BEGIN + 3) };
 
