@@ -1,15 +1,22 @@
-"""Transcripts and quotations in real encodings: the lines of a text cost what the text costs."""
+"""Transcripts, quotations and system prompts in real encodings: the lines of a text cost what the text costs."""
 
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from remora_server.domain.context import Merge, Section
 from remora_server.domain.context_messages import ContextMessage
 from remora_server.domain.costs import REPLY_PRIMING, Counting
-from remora_server.domain.renderings import EARLIER_ROLE, ChatRenderer, Chosen, Renderer, TranscriptRenderer
+from remora_server.domain.renderings import (
+    EARLIER_ROLE,
+    ChatRenderer,
+    Chosen,
+    Renderer,
+    SystemPromptRenderer,
+    TranscriptRenderer,
+)
 from remora_server.domain.tokens import APPROXIMATE, CL100K_BASE, O200K_BASE, TokenEncoding
 from remora_server.engine.tokens import NativeTokenCounter
 
@@ -72,3 +79,21 @@ def test_quoted_messages_add_up_to_the_message_that_quotes_them(
     assert rendered.tokens_used == whole <= renderer.tokens(measured(renderer, Section.RECALLED, messages)) <= whole + 1
     assert encoding == APPROXIMATE or renderer.tokens(measured(renderer, Section.RECALLED, messages)) == whole
     assert rendered.overhead >= 0
+
+
+@ENCODINGS
+@given(text=TEXTS, messages=MESSAGES.filter(bool))
+@example(text="Be brief.", messages=[ContextMessage("c1", 1, "user", "tea", b"")])
+def test_a_system_text_and_what_is_recalled_add_up_to_the_system_prompt(
+    encoding: TokenEncoding, text: str, messages: list[ContextMessage]
+) -> None:
+    counting = Counting(COUNTER, encoding)
+    system = ContextMessage("c1", 0, "system", text, b"")
+    renderer = SystemPromptRenderer(counting, system)
+
+    rendered = renderer.render(Chosen(system, [tuple(messages)], ()))
+
+    whole = REPLY_PRIMING + counting.messages([ContextMessage("", 0, "system", rendered.memory, b"")])[0]
+    least = sum(renderer.measured(Section.SYSTEM, [system]).measures) + measured(renderer, Section.RECALLED, messages)
+    assert rendered.tokens_used == whole <= renderer.tokens(least) <= whole + 1
+    assert encoding == APPROXIMATE or renderer.tokens(least) == whole

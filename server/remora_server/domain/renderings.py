@@ -14,7 +14,6 @@ from remora_server.domain.costs import REPLY_PRIMING, TOKENS_PER_MESSAGE, Counti
 from remora_server.domain.memory_list import (
     CLOSING,
     ELEMENTS,
-    GAP,
     IN_SYSTEM,
     KNOWN,
     KNOWN_ROLE,
@@ -267,7 +266,7 @@ class SystemPromptRenderer(ChatRenderer):
 
     def __init__(self, counting: Counting, system: ContextMessage | None) -> None:
         super().__init__(counting, Merge.EARLIER, "")
-        self._has_system = system is not None
+        self._system = system
 
     def measured(self, section: Section, messages: Sequence[ContextMessage]) -> Measured:
         if section in IN_SYSTEM:
@@ -279,9 +278,16 @@ class SystemPromptRenderer(ChatRenderer):
         return Measured(measures, [len(message.text.encode()) for message in messages], [()] * len(messages))
 
     def _system_share(self) -> Share:
-        if not self._has_system:
+        """What the memory adds to the system text, which it takes the place of. They are counted together, because a
+        token may reach over the end of the system text. It is never below 0, so that more candidates never cost less.
+        """
+        if self._system is None:
             return self._share(OPENING, SYSTEM, OPENING, CLOSING)
-        return OPENING, sum(self._scale.lines([GAP + OPENING, CLOSING])) + self._scale.unit - 1
+        share = self._around.get(OPENING)
+        if share is None:
+            whole = self._frame(SYSTEM, [before_memory(self._system.text) + OPENING, CLOSING])
+            share = self._around[OPENING] = OPENING, max(0, whole - self._of_messages([self._system])[0])
+        return share
 
     def uncounted(self, section: Section, message: ContextMessage) -> tuple[str, ...]:
         return () if section in IN_SYSTEM else self._counting.uncounted(message)
