@@ -18,8 +18,8 @@ pytestmark = pytest.mark.slow
 WRITERS = 3
 KILLED, ABORTED = -9, -6
 FOR_SEGMENTS = 1_500
-"""Answers that each writer needs for the journal to have several segments. A store that is written to is not checkpointed,
-and so no segment is deleted before it stops.
+"""Answers that each writer needs for the journal to have several segments. A store that is written to is not
+checkpointed, and so no segment is deleted before it stops.
 """
 
 
