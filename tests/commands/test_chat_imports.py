@@ -117,11 +117,15 @@ def test_only_the_first_of_many_lines_that_are_left_out_are_shown(importing: Imp
     assert said[-2] == "10 more lines like these are left out"
 
 
-def test_an_export_has_its_own_users(importing: Importing) -> None:
-    code, said = importing.run([{"kind": "format", "version": 1}], "--user", "ana")
+@pytest.mark.parametrize("line", [{"kind": "format", "version": 1}, "", "words", [{"role": "user", "content": "hi"}]])
+def test_what_holds_no_chat_messages_has_its_own_users(importing: Importing, line: object) -> None:
+    code, said = importing.run([line], "--user", "ana")
 
     assert code == 2
-    assert said[0].endswith("is no OpenAI chat JSONL: an export has its own users and conversations")
+    assert said[0].endswith(
+        "does not begin with a line of OpenAI chat messages, a message or an object with messages; "
+        "an export has its own users and conversations: leave out --user and --conversation"
+    )
 
 
 def test_a_role_that_no_model_knows_is_left_out(importing: Importing) -> None:

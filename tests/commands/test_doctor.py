@@ -48,6 +48,18 @@ def test_a_file_in_the_place_of_the_directory_is_found(tmp_path: Path, capsys: p
     assert (code, findings(said)) == (1, [f"{data} cannot be read: Not a directory"])
 
 
+def test_a_directory_of_something_else_is_not_taken_for_a_damaged_store(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "readme.txt").write_text("words")
+
+    code, said = doctor(capsys, f"--data={tmp_path}")
+
+    assert (code, findings(said)) == (1, [f"{tmp_path} is not empty and is no data directory of Remora"])
+    assert said["findings"][0]["remedy"] == "name the data directory (--data)"
+    assert said["store"]["present"] is False
+
+
 @pytest.mark.slow
 def test_a_directory_of_another_user_is_found() -> None:
     with open_to_all() as folder:

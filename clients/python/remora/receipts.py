@@ -249,5 +249,6 @@ def _difference_lines(found: ContextDiff) -> Iterator[str]:
         for change in changes:
             item = change.after or change.before
             if item is not None:
-                yield f"{mark}{_item_line(item)[1:]}: {change.why}"
+                why = "" if change.why == item.reason else f": {change.why}"
+                yield f"{mark}{_item_line(item)[1:]}{why}"
     yield f"{found.unchanged:,} unchanged"

@@ -194,7 +194,10 @@ def _import(given: dict[str, Any], lines: Lines, size: int | None, stem: str) ->
         _import_chat(given, lines, size, stem)
         return
     if given["user"] is not None or given["conversation"] is not None:
-        raise Misused(f"{lines.name} is no OpenAI chat JSONL: an export has its own users and conversations")
+        raise Misused(
+            f"{lines.name} does not begin with a line of OpenAI chat messages, a message or an object with messages; "
+            "an export has its own users and conversations: leave out --user and --conversation"
+        )
     _import_records(given, lines, size)
 
 

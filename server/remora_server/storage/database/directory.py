@@ -30,7 +30,8 @@ _HARMLESS = {_LOCK_FILE, _FORMAT_FILE + _NEW, _UNFINISHED_FILE + _NEW, "lost+fou
 _MARKS = (_FORMAT_FILE, _UNFINISHED_FILE, _JOURNAL, FILE_NAME, _LOCK_FILE)
 """A directory with one of these is a data directory, or was to become one."""
 
-_FOREIGN = "is not empty and is no data directory of Remora: use another (--data)"
+FOREIGN = "is not empty and is no data directory of Remora"
+_REFUSED = f"{FOREIGN}: use another (--data)"
 _NOT_EMPTY = "is not empty: name another directory, or empty it"
 
 
@@ -70,7 +71,7 @@ class DataDirectory:
     def __init__(self, path: Path) -> None:
         self.path = path
         self._has_begun = False
-        _refuse_foreign(path, _FOREIGN)
+        _refuse_foreign(path, _REFUSED)
         self._lock = _locked(path)
         try:
             self.store_id = self._read_format()
@@ -132,7 +133,7 @@ class DataDirectory:
                 f"directory: `remora repair --data {self.path} --to NEWDIR`"
             )
         if names:
-            raise DirectoryError(f"{self.path} {_FOREIGN}")
+            raise DirectoryError(f"{self.path} {_REFUSED}")
         store_id = uuid.uuid4().bytes
         _write_durably(self.path / _FORMAT_FILE, _format(store_id, begun=False))
         failpoints.hit("directory_begun")
@@ -212,13 +213,18 @@ def contents(path: Path) -> set[Path]:
     return {entry for entry in path.iterdir() if entry.name not in _HARMLESS}
 
 
+def is_foreign(path: Path) -> bool:
+    """Whether a directory holds only something else. Raises OSError."""
+    return not any((path / name).exists() for name in _MARKS) and bool(contents(path))
+
+
 def _refuse_foreign(path: Path, complaint: str) -> None:
     """Refuse a directory with other content before anything is written to it. Raises DirectoryError."""
     try:
-        is_foreign = not any((path / name).exists() for name in _MARKS) and bool(contents(path))
+        has_to_be_refused = is_foreign(path)
     except OSError:  # it does not exist, or cannot be read: taking its lock says so
         return
-    if is_foreign:
+    if has_to_be_refused:
         raise DirectoryError(f"{path} {complaint}")
 
 

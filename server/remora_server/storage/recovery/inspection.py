@@ -16,7 +16,15 @@ from remora_server import _native
 from remora_server.domain.errors import one_line
 from remora_server.storage.database import taking_over
 from remora_server.storage.database.database import DAMAGE_MARK, FILE_NAME, KIND_FACT, SCHEMA_VERSION, table_names
-from remora_server.storage.database.directory import FORMAT_VERSION, FormatDamaged, contents, is_unfinished, read_format
+from remora_server.storage.database.directory import (
+    FOREIGN,
+    FORMAT_VERSION,
+    FormatDamaged,
+    contents,
+    is_foreign,
+    is_unfinished,
+    read_format,
+)
 from remora_server.storage.database.tables import incomplete, shape, without_parent
 from remora_server.storage.recovery.mending import WAL_NAME, holds_all, linked_file, read_only, read_table
 from remora_server.storage.schema.kinds import KINDS, Kind, Kinds, Table, all_tables
@@ -87,9 +95,13 @@ def inspect_store(directory: Path, kinds: Kinds = KINDS) -> StoreReport:
     """Look a store over: reads all of it. The store cannot be opened meanwhile. `kinds` are those that are known."""
     report = StoreReport(directory, kinds)
     try:
-        report.present = _holds_something(directory)
-        if report.present:
-            _inspect_unless_served(report)
+        if not _holds_something(directory):
+            return report
+        if is_foreign(directory):
+            report.find("store", f"{directory} {FOREIGN}", "name the data directory (--data)")
+            return report
+        report.present = True
+        _inspect_unless_served(report)
     except OSError as error:
         what = f"{error.filename or directory} cannot be read: {error.strerror}"
         report.find("store", what, "name a directory (--data), and ask as the user who serves it")
