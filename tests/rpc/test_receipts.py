@@ -96,16 +96,17 @@ def append(caller: DirectCaller, *messages: Message) -> None:
     ask(caller, "AppendMessages", conversations.AppendMessagesRequest(conversation_id="c", messages=messages))
 
 
-def test_a_receipt_says_what_a_context_was_made_of(caller: DirectCaller) -> None:
-    context = assemble(caller)
+@pytest.mark.parametrize("system", ["", "Be brief."])
+def test_a_receipt_says_what_a_context_was_made_of(caller: DirectCaller, system: str) -> None:
+    context = assemble(caller, system=system)
 
     found = receipt(caller, context.receipt_id)
 
     assert (found.user_id, found.conversation_id, found.revision) == ("u", "c", context.revision)
     assert (found.tokens_used, found.overhead_tokens) == (context.tokens_used, context.overhead_tokens)
     assert (found.context.query, found.context.max_tokens) == (QUERY, 60)
-    assert [(item.message_id, item.sequence, item.message_revision) for item in found.items] == [
-        (item.message.id, item.message.sequence, item.message.revision) for item in context.items
+    assert [(item.conversation_id, item.message_id, item.sequence, item.message_revision) for item in found.items] == [
+        (item.conversation_id, item.message.id, item.message.sequence, item.message.revision) for item in context.items
     ]
     assert [(item.section, item.score, item.tokens, item.reason) for item in found.items] == [
         (item.section, item.score, item.tokens, item.reason) for item in context.items

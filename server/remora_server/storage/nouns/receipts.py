@@ -317,7 +317,7 @@ class Receipts:
         self, stored: StoredReceipt, owner: ReceiptScope, items: Sequence[ReplyItem], expire_time: int
     ) -> Iterator[_Content]:
         """Put the names of items into a receipt, and give the contents that are missing."""
-        scopes: dict[tuple[int, str], int] = {}
+        scopes: dict[tuple[str, int, str], int] = {}
         names: list[tuple[int, int, int, str, int]] = []
         for item in items:
             uid, marked = item.uid or owner.conversation_uid, digest(item.encoded)
@@ -328,9 +328,9 @@ class Receipts:
                 content = _content(item, owner, uid, marked)
                 known = _known(content, 0)
                 yield content
-            scope = scopes.get((uid, known.user_id))
+            scope = scopes.get((item.conversation_id, uid, known.user_id))
             if scope is None:
-                scope = scopes[uid, known.user_id] = len(scopes)
+                scope = scopes[item.conversation_id, uid, known.user_id] = len(scopes)
                 stored.scopes.add(conversation_id=item.conversation_id, conversation_uid=uid, user_id=known.user_id)
             names.append((scope, known.sequence, known.revision, known.message_id, marked))
         for field, values in zip(_ITEM_FIELDS, zip(*names, strict=True), strict=False):
