@@ -116,6 +116,7 @@ class Remora:
         is this client's alone and keeps nothing; that is for scripts and notebooks. The server ends with the last
         process that started or found it in this way, however that process ends, or when those have closed their
         clients; one that was started by `remora serve` stays. `timeout` is each call's deadline in seconds.
+        `with Remora.start() as memory:` closes the client at the end.
 
         Needs the package remora-server, unless a server is found. Raises ServerNotStartedError, with what the server
         wrote, if none can be started.
