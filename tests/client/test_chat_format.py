@@ -225,6 +225,12 @@ def test_a_whole_reply_is_refused_with_where_its_message_is(reply: object, advic
         Message.of(reply)  # type: ignore[arg-type]
 
 
+@pytest.mark.parametrize("key", ["message", "output"])
+def test_a_text_under_a_wrong_key_is_no_reply(key: str) -> None:
+    with pytest.raises(errors.InvalidFieldError, match=f"a message has no key '{key}'"):
+        Message.of({key: "hello"})
+
+
 def test_a_message_of_a_message_is_the_same_with_what_is_given_besides() -> None:
     assert Message.of(Message("user", "hi"), id="m1") == Message("user", "hi", id="m1")  # type: ignore[arg-type]
 

@@ -230,7 +230,7 @@ def _object_form(message: ChatMessage) -> ChatMessage:
 
 def _require_no_reply(mapping: Mapping[str, Any], name: str) -> None:
     for key, messages in _REPLIES.items():
-        if key in mapping and "role" not in mapping:
+        if "role" not in mapping and not isinstance(mapping.get(key, ""), str):
             raise _refusals.invalid("the message", f"is a whole {name}; append {messages}")
 
 
