@@ -29,7 +29,7 @@ export function statusOf(status: WorkflowStateEntry["status"] | undefined): Work
 }
 
 /** Whether no state can match: by a status that is none, or by metadata without a value, which JSON would leave out. */
-export function matchesNothing({ status, metadata = {} }: Pick<WorkflowRunQuery, "status" | "metadata">): boolean {
+export function matchesNothing({ status, metadata }: Pick<WorkflowRunQuery, "status" | "metadata">): boolean {
   const isStatus = !status || Object.hasOwn(STATUSES, status);
   return !isStatus || Object.values(metadata ?? {}).some((value) => encodeJson(value).length === 0);
 }
