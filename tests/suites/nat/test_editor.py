@@ -15,7 +15,7 @@ from nat.memory.models import MemoryItem
 from tests.suites.conftest import Server
 
 from remora import AsyncRemora, Condition, PathCondition
-from remora.errors import DeadlineExceededError, RemoraError
+from remora.errors import DeadlineExceededError, InvalidArgumentError, RemoraError, WrongTypeError
 from remora.nat import MissingUserError, RemoraEditor, RemoraMemoryItem
 
 
@@ -202,6 +202,8 @@ async def test_items_expire(client: AsyncRemora) -> None:
     assert item.memory == "stays"
     assert isinstance(item, RemoraMemoryItem)
     assert item.expire_time is not None
+    with pytest.raises(InvalidArgumentError, match="ttl is 0; it must be"):
+        await editor.add_items([remembered("never")], ttl=0)
 
 
 async def test_items_are_removed_by_their_id_alone(editor: RemoraEditor) -> None:
@@ -280,6 +282,44 @@ async def test_a_message_of_this_turn_is_not_recalled_to_it(editor: RemoraEditor
     assert "user: Which tea do I like?" in memories(await editor.search("Which tea do I like?"))
 
 
+async def test_an_item_whose_own_user_context_is_a_text_is_found_by_a_run(editor: RemoraEditor) -> None:
+    ContextState.get().workflow_run_id.set("run-1")
+    await editor.add_items([remembered("Sarah likes zinnia tea", metadata={"user_context": "met in Lisbon"})])
+
+    [found] = await editor.search("tea", user_id="sarah")
+
+    assert found.metadata == {"user_context": "met in Lisbon"}
+
+
+@pytest.mark.parametrize(
+    ("items", "said_so"),
+    [
+        (remembered("tea"), "a list of items and a user_id, not a MemoryItem"),
+        (None, "a list of items and a user_id, not None"),
+        ([{"memory": "tea", "user_id": "sarah"}], r"items\[0\] is .* \(a dict\); it must be a MemoryItem"),
+    ],
+)
+async def test_what_is_no_list_of_items_is_refused(editor: RemoraEditor, items: Any, said_so: str) -> None:  # noqa: ANN401
+    with pytest.raises(TypeError, match=said_so):
+        await editor.add_items(items)
+
+
+async def test_one_text_is_no_list_of_ids_or_tags(editor: RemoraEditor) -> None:
+    any_editor: Any = editor
+    await editor.add_items([remembered("tea", tags=["t"])])
+
+    for call in (
+        any_editor.remove_items(memory_ids="abc"),
+        any_editor.remove_items(user_id="sarah", tags="t"),
+        any_editor.search("tea", user_id="sarah", tags="t"),
+    ):
+        with pytest.raises(WrongTypeError, match=r"(memory_ids|tags) is .*; it must be a list.*: put it into one"):
+            await call
+    with pytest.raises(WrongTypeError, match=r"top_k is '5' \(a str\); it must be an int"):
+        await any_editor.search("tea", top_k="5", user_id="sarah")
+    assert memories(await editor.search("tea", user_id="sarah")) == ["tea"]
+
+
 async def test_what_is_no_json_in_metadata_becomes_text(editor: RemoraEditor) -> None:
     await editor.add_items([remembered("tea", metadata={"at": pytest})])
 
@@ -343,6 +383,7 @@ async def test_an_editor_that_fails_open_goes_on_without_memory(
     assert await editor.retrieve_memory("tea", "sarah") == ""
     await editor.add_items([remembered("a secret")])
     assert caplog.text.count("the memory fails") == 3
+    assert caplog.text.count("no Remora server answers at") == 3
     assert "secret" not in caplog.text
     with pytest.raises(RemoraError):
         await editor.remove_items(user_id="sarah")
@@ -369,6 +410,19 @@ async def test_what_is_added_behind_is_found_by_the_next_search(client: AsyncRem
     assert len(await editor.search("note", top_k=50, user_id="sarah")) == 20
     await editor.remove_items(user_id="tom")
     assert await editor.search("note", user_id="tom") == []
+
+
+async def test_a_search_that_is_cancelled_does_not_cancel_what_is_added_behind(client: AsyncRemora) -> None:
+    editor = RemoraEditor(client, write_behind=True)
+    await editor.add_items([remembered("Sarah likes zinnia tea")])
+    searching = asyncio.create_task(editor.search("tea", user_id="sarah"))
+    await asyncio.sleep(0)
+
+    searching.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await searching
+
+    assert memories(await editor.search("tea", user_id="sarah")) == ["Sarah likes zinnia tea"]
 
 
 async def test_what_fails_behind_is_only_logged(own_server: Server, caplog: pytest.LogCaptureFixture) -> None:

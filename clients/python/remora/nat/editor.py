@@ -9,9 +9,11 @@ from typing import Any
 from nat.memory.interfaces import MemoryEditor
 from nat.memory.models import MemoryItem
 
+from remora import _refusals
 from remora import memory_items as remora
 from remora._async.client import AsyncRemora
 from remora._async.memory_items import AsyncMemoryItems
+from remora._checks import check_of
 from remora.errors import RemoraError
 from remora.filters import Condition, Filter, Where
 from remora.nat import context
@@ -26,6 +28,9 @@ ADDED_BYTES = 3 << 20
 """Items, and their bytes, that one call adds."""
 MOST_WAITING = 1_000
 """How many additions wait in the background: the next one waits with them."""
+
+_COUNT = check_of(int)
+_TEXTS = check_of(Collection[str])
 
 logger = logging.getLogger(__name__)
 
@@ -86,7 +91,7 @@ class RemoraEditor(MemoryEditor):
         for item in given:
             by_user[_user(owner or item.user_id)].append(item)
         for user, own in by_user.items():
-            made = [to_remora(item, known, ttl or self._ttl) for item in own]
+            made = [to_remora(item, known, self._ttl if ttl is None else ttl) for item in own]
             memory = self._client.user(user).memory_items
             for some in _in_calls(made):
                 await self._added(user, memory.add(some))
@@ -114,10 +119,15 @@ class RemoraEditor(MemoryEditor):
             _warn(error, "what was added is lost")
 
     async def flush(self, user_id: str | None = None) -> None:
-        """Waits until what was added in the background is stored, for one user or for all, or has failed."""
+        """Waits until what was added in the background is stored, for one user or for all, or has failed.
+
+        Who stops waiting, such as a request that is cancelled, does not stop the additions.
+        """
         tasks = self._waiting.get(user_id, set()) if user_id else set().union(*self._waiting.values())
         if tasks:
-            await asyncio.gather(*tasks)
+            done, _ = await asyncio.wait(tasks)
+            for each in done:
+                each.result()
 
     async def search(
         self,
@@ -139,6 +149,8 @@ class RemoraEditor(MemoryEditor):
         """
         _say_ignored("search", ignored)
         user, text = _user(user_id), _cut(str(query))
+        _COUNT.require(top_k, "top_k")
+        _TEXTS.require(tags, "tags")
         if top_k < 1 or not text.strip():
             return []
         await self.flush(user)
@@ -186,6 +198,8 @@ class RemoraEditor(MemoryEditor):
         Ids alone are enough: they are those of `RemoraMemoryItem`. With nothing given, nothing is removed.
         """
         _say_ignored("remove_items", ignored)
+        _TEXTS.require(memory_ids, "memory_ids")
+        _TEXTS.require(tags, "tags")
         ids = [*memory_ids, *([memory_id] if memory_id else [])]
         conditions = _where(where, filter)
         if ids:
@@ -218,9 +232,18 @@ def _in_order(
 ) -> tuple[Sequence[MemoryItem], str | None]:
     """Items and their user, whichever comes first."""
     items, user = (second, first) if isinstance(first, str) else (first, second)
-    if isinstance(items, str) or items is None or not (user is None or isinstance(user, str)):
-        raise TypeError("add_items takes a list of items and a user_id")
-    return items, user
+    is_one = isinstance(items, str | MemoryItem)
+    if is_one or not isinstance(items, Iterable) or not (user is None or isinstance(user, str)):
+        raise TypeError(f"add_items takes a list of items and a user_id, not {_types(first, second)}")
+    several = list(items)
+    for place, item in enumerate(several):
+        if not isinstance(item, MemoryItem):
+            raise TypeError(f"items[{place}] is {_refusals.shown(item)}; it must be a MemoryItem")
+    return several, user
+
+
+def _types(*values: object) -> str:
+    return " and ".join(_refusals.with_article(type(value).__name__) for value in values if value is not None) or "None"
 
 
 def _in_calls(items: Sequence[remora.MemoryItem]) -> Iterator[list[remora.MemoryItem]]:
@@ -276,7 +299,8 @@ def _is_said_now(item: RemoraMemoryItem, query: str) -> bool:
     """Whether an item is the message of the run that asks: auto_memory_agent stores it before it searches."""
     run = context.current_run()
     said = item.conversation or []
-    is_of_run = run is not None and (item.metadata.get(USER_CONTEXT) or {}).get("run_id") == run
+    origin = item.metadata.get(USER_CONTEXT)  # an item may have been given one that is no object
+    is_of_run = run is not None and isinstance(origin, Mapping) and origin.get("run_id") == run
     return is_of_run and [message.get("content") for message in said] == [query]
 
 
@@ -290,4 +314,4 @@ def _say_ignored(method: str, ignored: Mapping[str, object]) -> None:
 
 
 def _warn(error: RemoraError, without: str) -> None:
-    logger.warning("remora: the memory fails, %s: %s", without, type(error).__name__)
+    logger.warning("remora: the memory fails, %s: %s: %s", without, type(error).__name__, error)
