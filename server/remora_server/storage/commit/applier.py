@@ -199,7 +199,7 @@ class Applier:
         """Apply again what an unlogged database lost since its last checkpoint."""
         before, self._applied = self._applied, self._database.applied_revision()
         try:
-            while self._applied < before and self._apply_next():
+            while self._applied < before and self._apply_next(may_checkpoint=False):
                 pass
         except duckdb.OutOfMemoryException as error:
             self._failed(error)
@@ -229,23 +229,32 @@ class Applier:
         while self._apply_next():
             pass
 
-    def _apply_next(self) -> bool:
+    def _apply_next(self, *, may_checkpoint: bool = True) -> bool:
         """Apply a batch; False if nothing is left."""
         while records := self._core.records_after(self._applied, self._batch_bytes):
             try:
                 self._apply(records)
             except duckdb.Error as error:
-                if lack_of(error) is not MemoryExhausted or not self._may_find_memory():
+                has_freed = may_checkpoint and self._may_free(lack_of(error))
+                if not has_freed and not (lack_of(error) is MemoryExhausted and self._may_split()):
                     raise
             else:
                 self._batch_bytes = min(2 * self._batch_bytes, BATCH_BYTES)
                 return True
         return False
 
-    def _may_find_memory(self) -> bool:
-        """Whether a batch may fit into memory now: after a checkpoint, which frees memory, or with a smaller size."""
-        if self._applied != self._checkpointed and not self._database.in_memory and self._checkpoint():
-            return True
+    def _may_free(self, lack: Lack | None) -> bool:
+        """Whether a checkpoint has freed what a batch lacks: memory, or temporary files of a database without its log.
+        These stay bounded by the disk space that was free when the database was opened.
+        """
+        if lack is MemoryExhausted:
+            frees = self._applied != self._checkpointed and not self._database.in_memory
+        else:
+            frees = lack is StoreFull and not self._database.logs
+        return frees and self._checkpoint()
+
+    def _may_split(self) -> bool:
+        """Whether a batch that lacks memory may be tried with a smaller size."""
         is_large = self._batch_bytes > LEAST_BATCH_BYTES
         if is_large:
             self._batch_bytes //= 4
