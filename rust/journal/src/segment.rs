@@ -37,14 +37,19 @@ impl Spare {
 
     /// As `prepare`, and fails as if there were no space where less than `room` bytes and another segment's are left behind
     /// it: what waits to be applied, and what this one will hold, must find room in the database, too, or it cannot be read
-    /// there.
+    /// there. Nothing is allocated where that is clear before: the database would lack it meanwhile.
     pub(super) fn prepare_leaving_room(
         directory: &Directory,
         segment_bytes: u64,
         room: u64,
     ) -> io::Result<Self> {
+        let left = room + segment_bytes;
+        let has_room = |needed| Ok::<_, io::Error>(directory.free_bytes()? >= needed);
+        if !has_room(segment_bytes + left)? {
+            return Err(io::ErrorKind::StorageFull.into());
+        }
         let spare = Self::prepare(directory, segment_bytes)?;
-        if directory.free_bytes()? < room + segment_bytes {
+        if !has_room(left)? {
             Self::discard(directory);
             return Err(io::ErrorKind::StorageFull.into());
         }
