@@ -100,7 +100,7 @@ class Searched:
     def __init__(self, directory: Path | None, recall_bytes: int) -> None:
         options = StoreOptions(directory, segment_bytes=SMALL, queue_bytes=1 << 20, recall_bytes=recall_bytes)
         self.store = LocalStore(
-            options, count_tokens=lambda texts: [1 for _ in texts], models=one_model(MODEL, late=True)
+            options, count_tokens=lambda texts: [int(bool(text)) for text in texts], models=one_model(MODEL, late=True)
         )
 
     def embed(self, count: int) -> bool:
