@@ -147,6 +147,59 @@ def test_when_a_fact_began_that_had_ended_is_not_known() -> None:
     assert book.objects(valid=9, recorded=10) == set()
 
 
+@pytest.mark.parametrize("ended", [5, 8])
+def test_what_had_ended_when_it_was_said_ends_no_other(ended: int) -> None:
+    book = Book()
+    book.write(10, replace(MUNICH, valid_from=5))
+    book.write(20, replace(HOME, valid_to=ended))
+
+    assert [book.objects(valid=time, recorded=20) for time in (5, 8, 20)] == [{"Munich"}] * 3
+
+
+def test_what_had_ended_stays_when_another_begins_and_ends_none_that_is_said_again() -> None:
+    book = Book()
+    book.write(10, replace(HOME, valid_to=5), replace(HOME, object="Bern", valid_to=8))
+    book.write(20, replace(MUNICH, valid_from=5))
+    book.write(30, said(MUNICH, "m", 25), replace(HOME, valid_to=5))
+
+    assert [book.objects(valid=time, recorded=30) for time in (5, 8, 30)] == [{"Munich"}] * 3
+    assert sorted((fact.object, fact.mentions) for fact in book.recorded.values()) == [
+        ("Berlin", 2),
+        ("Bern", 1),
+        ("Munich", 2),
+    ]
+
+
+def test_what_had_ended_may_begin_again_at_once() -> None:
+    book = Book()
+    book.write(10, replace(HOME, valid_to=5))
+    book.write(20, replace(HOME, valid_from=5))
+
+    assert [book.objects(valid=time, recorded=20) for time in (4, 5, 20)] == [set(), {"Berlin"}, {"Berlin"}]
+
+
+def test_what_had_ended_when_it_was_said_can_be_corrected() -> None:
+    book = Book()
+    (wrong,) = book.write(10, replace(HOME, valid_to=9))
+    ledger = Ledger(book.recorded.values(), 20)
+    right = ledger.correct(wrong, MUNICH)
+    book.keep(ledger)
+
+    assert [(fact.id, fact.valid_from, fact.valid_to) for fact in book.recorded.values()] == [(right, 9, 9)]
+
+
+def test_a_correction_may_say_that_a_fact_had_ended_before() -> None:
+    book = Book()
+    (wrong,) = book.write(10, replace(HOME, valid_from=5))
+    ledger = Ledger(book.recorded.values(), 20)
+    with pytest.raises(InvalidField, match=r"fact\.valid_to"):
+        ledger.correct(wrong, replace(HOME, valid_from=4, valid_to=3))
+    ledger.correct(wrong, replace(HOME, valid_to=3))
+    book.keep(ledger)
+
+    assert [(fact.valid_from, fact.valid_to) for fact in book.recorded.values()] == [(3, 3)]
+
+
 def test_a_retracted_fact_was_recorded_until_now() -> None:
     book = Book()
     (fact_id,) = book.write(10, TEA)
@@ -211,6 +264,33 @@ def test_at_no_time_two_homes_are_known_and_what_was_known_does_not_change(steps
 
     for now, known in before.items():
         assert [book.objects(valid=time, recorded=now) for time in range(14)] == known
+
+
+DRINKS = st.builds(
+    lambda begins, ends, sent: replace(TEA, valid_from=begins, valid_to=ends, source=FactSource("c", f"m{sent}", sent)),
+    st.none() | TIMES,
+    st.none() | TIMES,
+    TIMES,
+)
+
+
+@given(st.lists(DRINKS, min_size=1, max_size=8))
+def test_at_no_time_the_same_is_known_twice(drafts: list[FactDraft]) -> None:
+    book = Book()
+    for now, draft in enumerate(drafts, 100):
+        try:
+            book.write(now, draft)
+        except InvalidField:
+            continue
+        assert all(sum(fact.holds_at(time) for fact in book.recorded.values()) <= 1 for time in range(14))
+
+
+def test_an_end_is_that_of_what_began_last() -> None:
+    book = Book()
+    book.write(1, replace(TEA, valid_from=1, valid_to=3), replace(TEA, valid_from=5))
+    book.write(2, replace(TEA, valid_from=2, valid_to=9))
+
+    assert [bool(book.objects(valid=time, recorded=2)) for time in (1, 3, 5, 8, 9)] == [True] * 4 + [False]
 
 
 def entered(ledger: Ledger, step: list[FactDraft] | str, oldest: str) -> None:

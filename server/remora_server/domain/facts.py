@@ -86,6 +86,11 @@ class Fact(Struct, frozen=True):
     sources: tuple[FactSource, ...] = ()
     vector: ItemVector | None = None
 
+    @property
+    def is_past(self) -> bool:
+        """Whether it had ended when it was said, so that when it began is not known, and it holds at no known time."""
+        return self.valid_to == self.valid_from
+
     def holds_at(self, time: int) -> bool:
         return self.valid_from <= time and (self.valid_to is None or time < self.valid_to)
 
@@ -185,20 +190,29 @@ class Ledger:
         """Versions that were recorded until now."""
         return list(self._ceased.values())
 
-    def add(self, draft: FactDraft, field: str, corrects: str = "") -> tuple[str, bool]:
+    def add(self, draft: FactDraft, field: str) -> tuple[str, bool]:
         """Record a fact. Returns its id, and whether it was there. Raises InvalidField for `field`, the draft's."""
-        start = self._start(draft)
-        if draft.valid_from is not None and draft.valid_to is not None and draft.valid_to <= draft.valid_from:
-            raise InvalidField(f"{field}.valid_to", "must be later than valid_from")
-        same = [fact for fact in self._current.values() if fact.id.startswith(_prefix_of_same(draft))]
-        known = next((fact for fact in same if _touches(fact, start, draft.valid_to)), None)
-        if known is not None:
+        _require_order(draft, field)
+        return self._enter(draft)
+
+    def _enter(self, draft: FactDraft, corrects: str = "") -> tuple[str, bool]:
+        start, same = self._start(draft), self._same(draft)
+        touched = sorted(
+            (fact for fact in same if _touches(fact, start, draft.valid_to)), key=lambda fact: fact.valid_from
+        )
+        if touched:
+            # What began first already held, or holds longer than was known. An end is that of what began last.
+            known = touched[0 if draft.valid_to is None else -1]
             self._say_again(known, draft, corrects)
             return known.id, True
         taken = [_number(fact.id) for fact in same]
         made = self._made(draft, start, 1 + max(taken, default=0), corrects)
         self._current[made.id] = made
         return made.id, False
+
+    def _same(self, draft: FactDraft) -> list[Fact]:
+        """The recorded facts that say the same, which hold one after another."""
+        return [fact for fact in self._current.values() if fact.id.startswith(_prefix_of_same(draft))]
 
     def retract(self, fact_id: str) -> bool:
         """Cease to record a fact, if it is recorded."""
@@ -212,10 +226,13 @@ class Ledger:
         wrong = self._current.get(fact_id)
         if wrong is None:
             raise FactNotFound(fact_id)
+        _require_order(draft, "fact")
         self.retract(fact_id)
         if draft.valid_from is None and draft.source is None:
-            draft = replace(draft, valid_from=wrong.valid_from, valid_to=draft.valid_to or wrong.valid_to)
-        return self.add(draft, "fact", corrects=fact_id)[0]
+            end = wrong.valid_to if draft.valid_to is None else draft.valid_to
+            start = wrong.valid_from if end is None else min(wrong.valid_from, end)
+            draft = replace(draft, valid_from=start, valid_to=end)
+        return self._enter(draft, corrects=fact_id)[0]
 
     def _start(self, draft: FactDraft) -> int:
         """When it begins to hold or, if it had ended before it was said, when it ended."""
@@ -233,7 +250,7 @@ class Ledger:
             confidence = 1 - (1 - confidence) * (1 - draft.confidence)
             sources = _newest([*sources, *([draft.source] if draft.source else [])])
         # An exclusive fact does not begin earlier than it was known, because another one may have held then.
-        start = known.valid_from if known.exclusive else min(known.valid_from, self._start(draft))
+        start = known.valid_from if known.exclusive else self._earlier_start(known, draft)
         end = known.valid_to if draft.valid_to is None else draft.valid_to
         if known.exclusive:
             end = self._until_next(draft, start, end)
@@ -251,9 +268,16 @@ class Ledger:
             said = replace(said, recorded=self._now)
         self._current[known.id] = said
 
+    def _earlier_start(self, known: Fact, draft: FactDraft) -> int:
+        """When a fact begins that is said again, but not earlier than another one of the same ends."""
+        start = min(known.valid_from, self._start(draft))
+        others = [fact for fact in self._same(draft) if fact.valid_from < known.valid_from]
+        ends = [fact.valid_to for fact in others if fact.valid_to is not None]
+        return min(known.valid_from, max([start, *ends]))
+
     def _made(self, draft: FactDraft, start: int, number: int, corrects: str) -> Fact:
         end = draft.valid_to
-        if draft.exclusive:
+        if draft.exclusive and end != start:  # what is past ends nothing
             end = self._make_room(draft, start, end)
         return Fact(
             id=f"{_prefix_of_same(draft)}{number}",
@@ -274,8 +298,7 @@ class Ledger:
 
     def _make_room(self, draft: FactDraft, start: int, end: int | None) -> int | None:
         """End the other facts of the slot that hold when this one begins. Returns when this one ends."""
-        slot = _slot(draft.subject, draft.predicate)
-        for other in [fact for fact in self._current.values() if fact.id.startswith(slot)]:
+        for other in self._slot_of(draft):
             if other.valid_from == start:
                 self.retract(other.id)
             elif other.holds_at(start):
@@ -285,10 +308,13 @@ class Ledger:
 
     def _until_next(self, draft: FactDraft, start: int, end: int | None) -> int | None:
         """An end, but not later than another fact of the slot begins."""
-        slot = _slot(draft.subject, draft.predicate)
-        begins = [fact.valid_from for fact in self._current.values() if fact.id.startswith(slot)]
-        later = [begin for begin in begins if begin > start]
+        later = [fact.valid_from for fact in self._slot_of(draft) if fact.valid_from > start]
         return min([*later, *([] if end is None else [end])], default=None)
+
+    def _slot_of(self, draft: FactDraft) -> list[Fact]:
+        """The recorded facts of a subject and a predicate, but for what is past."""
+        slot = _slot(draft.subject, draft.predicate)
+        return [fact for fact in self._current.values() if fact.id.startswith(slot) and not fact.is_past]
 
     def _cease(self, fact_id: str) -> None:
         """Keep what was recorded of a fact before this write."""
@@ -315,10 +341,18 @@ def normal(text: str) -> str:
     return " ".join(text.casefold().split())
 
 
+def _require_order(draft: FactDraft, field: str) -> None:
+    """Require that a fact does not end before it begins. Raises InvalidField for `field`, the draft's."""
+    if draft.valid_from is not None and draft.valid_to is not None and draft.valid_to <= draft.valid_from:
+        raise InvalidField(f"{field}.valid_to", "must be later than valid_from")
+
+
 def _touches(fact: Fact, start: int, end: int | None) -> bool:
-    """Whether a fact holds at any time between a start and an end, or begins then."""
+    """Whether a fact holds at any time between a start and an end, or begins then. What is past is the same again if it
+    ended at the same time.
+    """
     if start == fact.valid_from:
-        return True
+        return start == end or not fact.is_past
     return start < (math.inf if fact.valid_to is None else fact.valid_to) and fact.valid_from < (
         math.inf if end is None else end
     )
