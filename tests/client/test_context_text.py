@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from textwrap import dedent
 
-from remora import Context, Message
+from remora import Context, Image, Media, Message
 from remora.v1 import memory_service_pb2 as pb
 
 SENT = datetime(2026, 5, 4, tzinfo=UTC)
@@ -77,3 +77,12 @@ def test_a_person_sees_what_is_not_in_and_what_is_not_counted() -> None:
         "not counted: audio, file in message m7",
         "searched by words only: no_model",
     ]
+
+
+def test_a_person_sees_media_and_that_an_encoding_estimates() -> None:
+    seen = Message("user", "Look.", media=Media((Image(640, 480), Image()), ("audio",)))
+
+    text = shown(item(seen, "RECENT", 5, "newest"), exact=False)
+
+    assert "user: Look. [image of 640x480] [image of unknown size] [aud…" in text
+    assert text.splitlines()[-1] == "not exact: the encoding estimates how many tokens a text has"

@@ -13,7 +13,7 @@ from tests.commands.terminal import begin, done, on_terminal, remora
 from tests.patience import PATIENCE
 from tests.tokens import token_file
 
-from remora import Message, Remora
+from remora import Image, Media, Message, Remora
 from remora.testing import serve
 from remora_server.main import main
 
@@ -92,6 +92,16 @@ def test_what_is_said_forges_no_message_and_no_conversation(endpoint: str, capsy
     assert re.match(TIME, first)
     assert rest
     assert all(line.startswith("    ") for line in rest)
+
+
+def test_a_message_without_text_says_what_it_holds(endpoint: str) -> None:
+    with Remora(endpoint, tenant="pictures", timeout=PATIENCE) as memory:
+        seen = memory.conversation("seen", user_id="sarah")
+        seen.append([Message("user", media=Media((Image(640, 480),), ("audio",))), Message("user")])
+
+    first, second = done(endpoint, "log", "seen", "--tenant", "pictures").decode().splitlines()
+    assert first.endswith("  user  [image of 640x480] [audio]")
+    assert second.endswith("  user  [no text]")
 
 
 def test_what_is_said_neither_hides_nor_turns_around(endpoint: str, capsys: pytest.CaptureFixture[str]) -> None:

@@ -9,6 +9,7 @@ from remora import formats
 from remora._bounds import Between, Time
 from remora._views import Decoders, View, unchanged, view
 from remora.facts import fact_times
+from remora.media import media_names
 from remora.messages import Message
 from remora.search import IndexState
 from remora.v1 import memory_service_pb2
@@ -253,7 +254,8 @@ def _item_line(item: Item) -> str:
     message = item.message
     when = f"{message.sent_time or message.create_time:%Y-%m-%d} " if item.section == "recalled" else ""
     calls = [f"[calls {call.name}]" for call in message.tool_calls]
-    said = " ".join([message.text, *calls]).split()
+    media = [f"[{name}]" for name in media_names(message.media)]
+    said = " ".join([message.text, *calls, *media]).split()
     speaker = "" if item.section in FACT_SECTIONS else f"{message.name or message.role}: "
     line = _shortened(f"{when}{speaker}{' '.join(said)}")
     score = "" if item.score is None else f", score {item.score:.3f}"
@@ -277,5 +279,7 @@ def _remarks(context: Context) -> Iterator[str]:
     for item in context.items:
         if item.uncounted:
             yield f"not counted: {', '.join(item.uncounted)} in message {item.message.id}"
+    if not context.exact and not any(item.uncounted for item in context.items):
+        yield "not exact: the encoding estimates how many tokens a text has"
     if context.index.words_only_reason in ("no_model", "model_unreachable"):
         yield f"searched by words only: {context.index.words_only_reason}"

@@ -47,6 +47,18 @@ class Media:
         return cls(tuple(map(_image_from_proto, media.images)), tuple(media.uncounted))
 
 
+def media_names(media: Media | None) -> list[str]:
+    """What media hold, for people: `image of 640x480`, `image of unknown size`, `audio`."""
+    if media is None:
+        return []
+    return [*map(_image_name, media.images), *media.uncounted]
+
+
+def _image_name(image: Image) -> str:
+    known = image.width and image.height
+    return f"image of {image.width}x{image.height}" if known else "image of unknown size"
+
+
 def _image_to_proto(image: Image) -> message_pb2.Image:
     detail = message_pb2.IMAGE_DETAIL_LOW if image.detail == "low" else message_pb2.IMAGE_DETAIL_HIGH
     return message_pb2.Image(width=image.width, height=image.height, detail=detail)

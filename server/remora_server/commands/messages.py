@@ -7,6 +7,7 @@ from datetime import datetime
 from rich.text import Text
 
 from remora import Message
+from remora.media import media_names
 from remora_server.commands.printable import printable, printable_lines
 
 ROLE_STYLES = {"user": "bold cyan", "assistant": "bold green", "system": "bold yellow", "tool": "bold magenta"}
@@ -35,7 +36,9 @@ def _said(message: Message) -> Text:
     said = Text(printable_lines(message.text))
     for call in message.tool_calls:
         said.append(f"{' ' if said else ''}[{printable(call.name)}]", "magenta")
-    return said
+    for name in media_names(message.media):
+        said.append(f"{' ' if said else ''}[{printable(name)}]", "magenta")
+    return said or Text("[no text]", "dim")
 
 
 def message_json(message: Message, conversation_id: str) -> dict[str, object]:
