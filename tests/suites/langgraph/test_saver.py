@@ -107,6 +107,21 @@ async def test_a_state_of_64_mib_round_trips_in_asyncio(server: Server, tenant: 
     assert found.checkpoint["channel_values"] == {"state": large}
 
 
+def test_bytes_of_every_kind_come_back(saver: RemoraSaver) -> None:
+    values = [b"tea", bytearray(b"tea"), b"", bytearray()]
+    channels = {f"c{number}": ("1", value) for number, value in enumerate(values)}
+    saved = put(saver, config("bytes"), checkpoint("1", **channels))
+    saver.put_writes(saved, [(name, value) for name, (_, value) in channels.items()], "task")
+
+    found = saver.get_tuple(saved)
+
+    assert found is not None
+    assert found.checkpoint["channel_values"] == {name: value for name, (_, value) in channels.items()}
+    assert [(value, type(value)) for _, _, value in found.pending_writes or []] == [
+        (each, type(each)) for each in values
+    ]
+
+
 def test_writes_are_in_the_order_of_their_paths_and_come_once(saver: RemoraSaver) -> None:
     at = config("t", "1")
     saver.put_writes(at, [("a", 1), ("b", 2)], "task-1", "~2")

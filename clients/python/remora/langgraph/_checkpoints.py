@@ -77,7 +77,7 @@ class Codec:
         given.user_id, given.run_id = _text(kept, "user_id"), _text(kept, "run_id")
         given.metadata = to_json(kept, "the metadata of a checkpoint")
         rest = {key: value for key, value in checkpoint.items() if key not in _OWN_FIELDS}
-        given.type, given.data = self._serde.dumps_typed(rest)
+        given.type, given.data = _dumped(self._serde, rest)
         values = checkpoint["channel_values"]
         for channel, version in checkpoint["channel_versions"].items():
             told = given.channels.add(channel=channel)
@@ -86,7 +86,7 @@ class Codec:
                 continue
             if channel in values:
                 value = draft.values.add(channel=channel).value
-                value.type, value.data = self._serde.dumps_typed(values[channel])
+                value.type, value.data = _dumped(self._serde, values[channel])
                 saved.values.append(value)
             else:
                 told.empty = True
@@ -102,7 +102,7 @@ class Codec:
         task.user_id = _text(get_checkpoint_metadata(config, {}), "user_id")
         for position, (channel, value) in enumerate(writes):
             write = task.writes.add(channel=channel, index=WRITES_IDX_MAP.get(channel, position))
-            write.value.type, write.value.data = self._serde.dumps_typed(value)
+            write.value.type, write.value.data = _dumped(self._serde, value)
             saved.values.append(write.value)
         return saved
 
@@ -143,6 +143,12 @@ class Codec:
 
     def _value(self, value: wire.Value) -> Any:  # noqa: ANN401 - whatever was saved
         return self._serde.loads_typed((value.type, value.data))
+
+
+def _dumped(serde: SerializerProtocol, value: object) -> tuple[str, bytes]:
+    """A value as a serializer has it: of a bytearray, LangGraph's gives the bytearray itself."""
+    kind, data = serde.dumps_typed(value)
+    return kind, bytes(data)
 
 
 def list_request(
