@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -387,6 +387,74 @@ def test_a_ttl_that_is_misspelt_or_no_number_of_minutes_is_refused(store: Remora
             store.put(NS, "a", {}, ttl=minutes)
 
     assert store.get(NS, "a") is None
+
+
+def test_a_wrong_interval_of_sweeps_is_refused(server: Server) -> None:
+    wrong: list[Any] = [-1, "5", float("nan"), float("inf"), True]
+    for minutes in wrong:
+        with pytest.raises(ValueError, match=r"sweep_interval_minutes is .* number of minutes above 0"):
+            RemoraStore(ttl={"sweep_interval_minutes": minutes})
+        with pytest.raises(ValueError, match=r"sweep_interval_minutes is .* number of minutes above 0"):
+            RemoraStore(server.endpoint, ttl={"default_ttl": 1}).start_ttl_sweeper(minutes)
+
+
+@pytest.mark.parametrize(
+    ("given", "said_so"),
+    [
+        ({"ttl": 5}, "ttl is 5; it must be a dict with default_ttl, "),
+        ({"ttl": {"refresh_on_read": "no"}}, "refresh_on_read of ttl is 'no'; it must be True or False"),
+        ({"index": ["text"]}, r"index is \['text'\]; it must be a dict with .*fields"),
+        (
+            {"index": {"fields": "text"}},
+            r"fields of the index is 'text'; it must be a list of paths, such as \['text'\]",
+        ),
+    ],
+)
+def test_a_wrong_configuration_is_named(given: dict[str, Any], said_so: str) -> None:
+    with pytest.raises(TypeError, match=said_so):
+        RemoraStore(**given)
+
+
+WRONG_VALUES: list[tuple[Any, str]] = [
+    ("tea", r"is 'tea' \(a str\); it must be a dict"),
+    ([("a", 1)], r"is \[\('a', 1\)\] \(a list\); it must be a dict"),
+    (5, r"is 5 \(an int\); it must be a dict"),
+    ({"a": 1, "when": {1}}, "must be JSON, and 'when' is not: Object of type set"),
+    ({"a": 1, "b": float("nan")}, "must be JSON, and 'b' is not: "),
+    ({"a": "half \ud83d"}, r"has half of a surrogate pair, U\+D83D, which UTF-8 cannot hold"),
+]
+
+
+@pytest.mark.parametrize(("value", "said_so"), WRONG_VALUES, ids=repr)
+def test_a_value_that_is_no_json_object_is_named(store: RemoraStore, value: Any, said_so: str) -> None:  # noqa: ANN401
+    with pytest.raises((TypeError, ValueError), match=rf"the value of 'k' in \('users', 'sarah'\) {said_so}"):
+        store.put(NS, "k", value)
+
+    assert store.get(NS, "k") is None
+
+
+WRONG_CALLS: list[tuple[Callable[[Any], object], str]] = [
+    (
+        lambda store: store.put("users", "k", {}),
+        r"namespace is 'users'; it must be a tuple of labels, such as \('users',\)",
+    ),
+    (lambda store: store.get("users", "k"), "namespace is 'users'"),
+    (lambda store: store.delete("users", "k"), "namespace is 'users'"),
+    (lambda store: store.search("users"), "namespace is 'users'"),
+    (lambda store: store.list_namespaces(prefix="users"), "namespace is 'users'"),
+    (lambda store: store.delete_namespace("users"), "namespace is 'users'"),
+    (lambda store: store.put(NS, "k", {"text": "a"}, index="text"), r"index is 'text'; it must be a list of paths"),
+    (lambda store: store.search(NS, filter={"$or": [{"n": 1}, {"n": 2}]}), r"Unsupported operator: \$or"),
+    (lambda store: store.search(NS, filter=[1]), r"filter is \[1\]; it must be a dict"),
+    (lambda store: store.get(NS, "\ud83d"), r"has half of a surrogate pair, U\+D83D"),
+    (lambda store: store.search(NS, filter={"n": "\ud83d"}), r"has half of a surrogate pair, U\+D83D"),
+]
+
+
+@pytest.mark.parametrize(("call", "said_so"), WRONG_CALLS, ids=[said_so for _, said_so in WRONG_CALLS])
+def test_a_wrong_call_is_named(store: RemoraStore, call: Callable[[Any], object], said_so: str) -> None:
+    with pytest.raises((TypeError, ValueError), match=said_so):
+        call(store)
 
 
 def test_a_value_that_is_too_long_is_named(store: RemoraStore) -> None:

@@ -20,18 +20,28 @@ _ORDERS = {
     "$lte": wire.OPERATOR_LTE,
 }
 
+_UNSUPPORTED = frozenset({"$and", "$or", "$nor", "$not", "$eq", "$ne", *_ORDERS})
+"""Operators that stand where a filter has the name of a member: an item with such a member cannot be meant."""
+
 
 def item_filter(given: Mapping[str, Any]) -> wire.Filter:
     """All of the members of a filter: a value to equal, or operators with their values.
 
     A member that is named with dots is also a path. Raises ValueError for what cannot be compared.
     """
+    if not isinstance(given, Mapping):
+        raise TypeError(f"filter is {given!r}; it must be a dict of members and values")
     return _all_of([_member(key, value) for key, value in given.items()])
 
 
 def _member(key: str, value: object) -> wire.Filter:
     if not key or _REFUSED_IN_KEYS.search(key):
         raise ValueError(f"Invalid filter key: {key!r}. It is the name of a member, or names with dots between them.")
+    if key in _UNSUPPORTED:
+        raise ValueError(
+            f"Unsupported operator: {key}. A filter is a dict of members, all of which must match: "
+            'for a range, {"member": {"$gte": 1, "$lt": 5}}; for one of several, search once for each.'
+        )
     if "." not in key:
         return _compared((key,), value)
     # A member may be named so itself; only without one, the name is a path.

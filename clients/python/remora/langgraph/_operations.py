@@ -12,6 +12,7 @@ from typing import Any, TypeAlias, cast
 from langgraph.store.base import (
     GetOp,
     IndexConfig,
+    InvalidNamespaceError,
     Item,
     ListNamespacesOp,
     Op,
@@ -25,6 +26,7 @@ from langgraph.store.base import (
     validate_op_namespace,
 )
 
+from remora import _refusals
 from remora.langgraph._filters import item_filter
 from remora.v1 import store_service_pb2 as wire
 from remora.v1.store_item_pb2 import ItemKey, ItemVector, StoreItem
@@ -57,7 +59,7 @@ class Index:
 
     def __init__(self, config: IndexConfig) -> None:
         given = cast("dict[str, Any]", config)
-        _refuse_misspelt(given, _INDEX_KEYS, "an index")
+        _refuse_misspelt(given, _INDEX_KEYS, "index")
         distance = given.get("distance_type") or "cosine"
         if distance not in _SIMILARITIES:
             raise ValueError(f"distance_type is one of {', '.join(_SIMILARITIES)}, not {distance!r}")
@@ -65,13 +67,13 @@ class Index:
         self.dims = given.get("dims")
         self.is_server_side = given.get("embed") in (None, OWN_MODEL)
         fields = given.get("fields") or given.get("text_fields") or ["$"]
-        self._paths = [(path, _tokens(path)) for path in fields]
+        self._paths = _paths(fields, "fields of the index")
 
     def texts(self, op: PutOp) -> list[tuple[str, str]]:
         """The paths and the texts of an item's vectors."""
         if op.index is False or op.value is None:
             return []
-        paths = self._paths if op.index is None else [(path, _tokens(path)) for path in op.index]
+        paths = self._paths if op.index is None else _paths(op.index, "index")
         return [found for path, tokens in paths for found in _texts_at(op.value, path, tokens)]
 
     def packed(self, vector: Sequence[float]) -> bytes:
@@ -82,15 +84,34 @@ class Index:
 
 
 def check_ttl(config: TTLConfig | None) -> None:
-    """Raises ValueError for a key that is nearly one of a ttl's, and for a lifetime that is no number of minutes."""
+    """Raises TypeError and ValueError for what is no ttl: a key that is nearly a known one, a wrong value."""
     given = cast("dict[str, Any]", config or {})
-    _refuse_misspelt(given, _TTL_KEYS, "a ttl")
+    _refuse_misspelt(given, _TTL_KEYS, "ttl")
     if given.get("default_ttl") is not None:
         _microseconds(given["default_ttl"], "default_ttl")
+    for name in ("refresh_on_read", "omit_expired"):
+        if not isinstance(given.get(name), bool | None):
+            raise TypeError(f"{name} of ttl is {given[name]!r}; it must be True or False")
+    sweep_seconds(given.get("sweep_interval_minutes"))
 
 
-def _refuse_misspelt(given: dict[str, Any], known: Collection[str], what: str) -> None:
+def sweep_seconds(minutes: object) -> float | None:
+    """Seconds between two sweeps; None where it is not said, or 0. Raises ValueError for what is no such number."""
+    match minutes:
+        case None | 0:
+            return None
+        case bool():
+            pass
+        case int() | float() if 0 < minutes <= _MOST_MINUTES:
+            return 60.0 * minutes
+    raise ValueError(f"sweep_interval_minutes is {minutes!r}; it must be a number of minutes above 0")
+
+
+def _refuse_misspelt(given: dict[str, Any], known: Collection[str], name: str) -> None:
     """Raises ValueError for a key that is nearly a known one; others are another store's, and passed over."""
+    if not isinstance(given, dict):
+        raise TypeError(f"{name} is {given!r}; it must be a dict with {', '.join(sorted(known))}")
+    what = f"{'an' if name == 'index' else 'a'} {name}"
     for key in given.keys() - known:
         for meant in get_close_matches(key, known, n=1, cutoff=0.75):
             raise ValueError(f"{what} has no key {key!r}; did you mean {meant!r}?")
@@ -104,6 +125,14 @@ def _microseconds(minutes: object, name: str) -> int:
         case int() | float() if -math.inf < minutes <= _MOST_MINUTES:
             return max(_LEAST_TTL, round(minutes * 60_000_000))
     raise ValueError(f"{name} is {minutes!r}; it must be a number of minutes, at most {_MOST_MINUTES:,} (ten years)")
+
+
+def _paths(paths: object, name: str) -> list[tuple[str, list[str] | str]]:
+    """Paths of texts with their tokens. Raises TypeError for one text, whose letters would be taken for paths."""
+    if isinstance(paths, str) or not isinstance(paths, Iterable):
+        remedy = f"[{paths!r}]" if isinstance(paths, str) else '["text"]'
+        raise TypeError(f"{name} is {paths!r}; it must be a list of paths, such as {remedy}")
+    return [(path, _tokens(path)) for path in paths]
 
 
 def _tokens(path: str) -> list[str] | str:
@@ -149,10 +178,11 @@ class Batch:
         """Raises InvalidNamespaceError, TypeError and ValueError before anything is done."""
         ops = list(given)
         for op in ops:
+            _refuse_one_text(op)
             validate_op_namespace(op)
         batch = cls(ops, index, user_label, sees_expired)
         for at, op in batch._puts():
-            batch._values[at] = _json(op.value)
+            batch._values[at] = _json(op)
             if len(batch._values[at]) > _VALUE_BYTES:
                 raise ValueError(_too_long(op, len(batch._values[at])))
             batch._lifetimes[at] = None if op.ttl is None else _microseconds(op.ttl, "ttl")
@@ -177,7 +207,7 @@ class Batch:
         writes = [at for at in asked if isinstance(self.ops[at], PutOp)]
         request, held, size = wire.ExecuteOperationsRequest(), list[int](), 0
         for at in (*reads, *writes):
-            operation = self._operation(at, vectors, queries)
+            operation = self._encoded(at, vectors, queries)
             taken = operation.ByteSize()
             if held and (size + taken > REQUEST_BYTES or len(held) == MOST_AT_ONCE):
                 yield held, request
@@ -192,6 +222,13 @@ class Batch:
         """Whether an operation gets or deletes what no item can be: LangGraph allows that, and finds nothing."""
         op = self.ops[at]
         return isinstance(op, GetOp | PutOp) and at not in self._values and not (op.namespace and op.key)
+
+    def _encoded(self, at: int, vectors: Vectors, queries: Vectors) -> wire.Operation:
+        """An operation on the wire. Raises ValueError for a text that UTF-8 cannot hold."""
+        try:
+            return self._operation(at, vectors, queries)
+        except UnicodeEncodeError as error:
+            raise ValueError(f"{error.object!r} {_half(error)}") from error
 
     def _operation(self, at: int, vectors: Vectors, queries: Vectors) -> wire.Operation:
         match self.ops[at]:
@@ -303,9 +340,55 @@ def _namespace_query(op: ListNamespacesOp) -> wire.NamespaceQuery:
     return query
 
 
-def _json(value: object) -> bytes:
-    """A value as JSON. Raises TypeError and ValueError for what JSON does not have."""
-    return json.dumps(dict(cast("Any", value)), ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
+def _json(op: PutOp) -> bytes:
+    """An item's value as JSON. Raises TypeError and ValueError, with the item's key, for what JSON does not have."""
+    what = f"the value of {op.key!r} in {op.namespace}"
+    if isinstance(op.value, list | tuple):
+        raise TypeError(f"{what} is {_refusals.shown(op.value)}; it must be a dict")
+    try:
+        members = dict(cast("Any", op.value))
+    except (TypeError, ValueError) as error:
+        raise TypeError(f"{what} is {_refusals.shown(op.value)}; it must be a dict") from error
+    try:
+        return json.dumps(members, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
+    except UnicodeEncodeError as error:
+        raise ValueError(f"{what} {_half(error)}") from error
+    except (TypeError, ValueError) as error:
+        raise type(error)(f"{what} must be JSON, and {_culprit(members)} is not: {error}") from error
+
+
+def _culprit(members: dict[str, Any]) -> str:
+    """The first member that is no JSON."""
+    for name, value in members.items():
+        try:
+            json.dumps({name: value}, allow_nan=False)
+        except (TypeError, ValueError):
+            return repr(name)
+    return "the whole"
+
+
+def _half(error: UnicodeEncodeError) -> str:
+    half = f"U+{ord(error.object[error.start]):04X}"
+    return f"has half of a surrogate pair, {half}, which UTF-8 cannot hold; replace it, or decode the text again"
+
+
+def _refuse_one_text(op: Op) -> None:
+    """Raises InvalidNamespaceError for a text in the place of labels: its letters would be taken for labels."""
+    match op:
+        case GetOp() | PutOp():
+            refuse_one_text(op.namespace)
+        case SearchOp():
+            refuse_one_text(op.namespace_prefix)
+        case ListNamespacesOp(match_conditions=conditions):
+            for condition in conditions or ():
+                refuse_one_text(condition.path)
+
+
+def refuse_one_text(namespace: object) -> None:
+    """The same, of a namespace or its beginning."""
+    if isinstance(namespace, str):
+        remedy = f"it must be a tuple of labels, such as ({namespace!r},)"
+        raise InvalidNamespaceError(f"namespace is {namespace!r}; {remedy}")
 
 
 def _too_long(op: PutOp, size: int) -> str:

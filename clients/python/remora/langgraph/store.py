@@ -17,7 +17,7 @@ from langgraph.store.base.batch import AsyncBatchedBaseStore
 from remora import AsyncRemora, Remora
 from remora.errors import RemoraError
 from remora.langgraph._embedding import Embedder
-from remora.langgraph._operations import Batch, Index, check_ttl, joined
+from remora.langgraph._operations import Batch, Index, check_ttl, joined, refuse_one_text, sweep_seconds
 from remora.v1 import store_service_pb2 as wire
 
 SWEEP_MINUTES = 5.0
@@ -59,7 +59,8 @@ class _Memory:
         return Batch.of(ops, self._index, self._user_label, sees_expired=omits_expired is False)
 
     def _sweep_seconds(self, minutes: float | None) -> float:
-        return 60 * float(minutes or (self.ttl_config or {}).get("sweep_interval_minutes") or SWEEP_MINUTES)
+        configured = sweep_seconds((self.ttl_config or {}).get("sweep_interval_minutes"))
+        return sweep_seconds(minutes) or configured or 60 * SWEEP_MINUTES
 
 
 class RemoraStore(_Memory, BaseStore):
@@ -190,6 +191,7 @@ class RemoraStore(_Memory, BaseStore):
 
     def delete_namespace(self, namespace_prefix: tuple[str, ...]) -> None:
         """Deletes all items of the namespaces that begin with these labels."""
+        refuse_one_text(namespace_prefix)
         calls = self._blocking._calls  # noqa: SLF001 - of this package
         request = wire.DeleteNamespacesRequest(namespace_prefix=namespace_prefix)
         calls.write(calls.stubs.store.DeleteNamespaces, request)
@@ -395,6 +397,7 @@ async def _run(client: AsyncRemora, store: _Memory, ops: Iterable[Op]) -> list[R
 
 
 async def _delete_namespace(client: AsyncRemora, namespace_prefix: tuple[str, ...]) -> None:
+    refuse_one_text(namespace_prefix)
     calls = client._calls  # noqa: SLF001 - of this package
     request = wire.DeleteNamespacesRequest(namespace_prefix=namespace_prefix)
     await calls.write(cast("Any", calls.stubs.store.DeleteNamespaces), request)
