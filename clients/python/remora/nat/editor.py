@@ -296,7 +296,7 @@ def _filters(where: Where) -> Iterable[Filter]:
 
 
 def _is_said_now(item: RemoraMemoryItem, query: str) -> bool:
-    """Whether an item is the message of the run that asks: auto_memory_agent stores it before it searches."""
+    """Whether an item is the message of the run that asks, which was stored before this search."""
     run = context.current_run()
     said = item.conversation or []
     origin = item.metadata.get(USER_CONTEXT)  # an item may have been given one that is no object
