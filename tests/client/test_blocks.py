@@ -10,6 +10,7 @@ import pytest
 from tests.patience import PATIENCE, eventually
 
 from remora import AsyncRemora, Fact, Flush, MemoryContent, Remora, StaticFact, Summarize, UnsupportedByBlockError
+from remora.errors import RequestTooLargeError
 from remora.testing import serve
 
 POLICY = [
@@ -133,6 +134,48 @@ def test_a_session_that_is_deleted_takes_what_only_it_supports(memory: Remora) -
     assert content.vector_matches == []
     assert len(content.static_facts) == 2
     assert len(blocks.vector.get("two", "tea")) == 1
+
+
+def test_messages_of_sessions_whose_ids_join_alike_are_kept_apart(memory: Remora) -> None:
+    blocks = memory.user("sarah").blocks
+    said_in = {
+        ("a", "b/c"): "green tea",
+        ("a/b", "c"): "black tea",
+        ("a/b/c", "d"): "mint tea",
+        ("a", "b/c/d"): "iced tea",
+    }
+    for (session_id, message_id), text in said_in.items():
+        for _ in range(2):
+            blocks.update(session_id, {"role": "user", "content": text, "id": message_id})
+
+    for session_id in ("a", "a/b", "a/b/c"):
+        found = [hit.item.text for hit in blocks.vector.get(session_id, "tea")]
+        assert sorted(found) == sorted(text for (session, _), text in said_in.items() if session == session_id)
+
+
+def test_a_message_with_the_longest_ids_is_stored_once(memory: Remora) -> None:
+    vector = memory.user("sarah").blocks.vector
+    for end in "xyx":
+        vector.update("s" * 512, {"role": "user", "content": f"tea {end}", "id": "m" * 511 + end})
+
+    assert sorted(hit.item.text for hit in vector.get("s" * 512, "tea")) == ["tea x", "tea y"]
+
+
+def test_a_long_message_is_a_query_by_its_beginning(memory: Remora) -> None:
+    blocks = memory.user("sarah").blocks
+    blocks.update("hr", "I live in Colombo.")
+
+    content = blocks.get("hr", "Is Colombo in this text? " + "\N{SNOWMAN} and so on " * 20_000)
+    assert [fact.object for fact in content.extracted_facts] == ["Colombo"]
+    assert [hit.item.text for hit in content.vector_matches] == ["I live in Colombo."]
+
+
+def test_a_message_that_is_too_long_for_a_block_is_given_to_none(memory: Remora) -> None:
+    blocks = memory.user("sarah").blocks
+
+    with pytest.raises(RequestTooLargeError):
+        blocks.update("hr", "I live in Colombo. " + "And so on. " * 10_000)
+    assert blocks.extractive.facts.list_facts() == []
 
 
 def test_only_what_the_user_says_is_extracted(memory: Remora) -> None:

@@ -2,6 +2,7 @@
 # ruff: noqa: ASYNC109 - the deadline is sent to the server, which gives up at it, too
 # ruff: noqa: ARG002 - all blocks have the same methods
 
+from hashlib import blake2b
 from typing import Annotated
 
 from remora._arguments import checked
@@ -18,6 +19,7 @@ from remora.tokens import count_request
 Said = str | MessageLike
 """A text of the user's, or a message of any format."""
 MaxTokens = Annotated[int, Between(1, 10_000_000)]
+ID_BYTES, QUERY_BYTES = 512, 32_768
 
 
 @checked
@@ -60,9 +62,9 @@ class AsyncExtractiveMemory:
     ) -> list[Fact]:
         """The facts that answer a message best, best first: up to `k`, of up to `max_tokens` (o200k_base).
 
-        If the server has a chat model, it picks those that bear on the message among the `k` best.
+        The first 32 KiB of the message count. If the server has a chat model, it picks those that bear on the message among the `k` best.
         """
-        query = to_text(message)
+        query = to_query(message)
         if not query:
             return []
         found = [hit.fact for hit in await self.facts.search(query, k=k, pick=True, timeout=timeout)]
@@ -105,20 +107,20 @@ class AsyncVectorMemory:
         k: Annotated[int, Between(1, 1000)] = 10,
         timeout: Seconds | None = None,
     ) -> list[MemoryItemHit]:
-        """The `k` messages of this session that resemble a message most, best first."""
-        query = to_text(message)
+        """The `k` messages of this session that resemble a message, its first 32 KiB, most; best first."""
+        query = to_query(message)
         if not query:
             return []
         found = await self._items.search(query, k=k, tags=[VECTOR], where={"session_id": session_id}, timeout=timeout)
         return list(found)
 
     async def update(self, session_id: Id, message: Said, *, timeout: Seconds | None = None) -> None:
-        """Stores a message; one without a text is not stored. One with an id is stored once."""
+        """Stores a message of up to 64 KiB; one without a text is not stored. One with an id is stored once."""
         given = to_message({"role": "user", "content": message} if isinstance(message, str) else message)
         if not given.text:
             return
         metadata = {"session_id": session_id, "role": given.role}
-        item_id = f"{session_id}/{given.id}" if given.id else None
+        item_id = to_item_id(session_id, given.id) if given.id else None
         item = MemoryItem(given.text, tags=[VECTOR], metadata=metadata, id=item_id)
         await self._items.add(item, timeout=timeout)
 
@@ -156,9 +158,9 @@ class AsyncMemoryBlocks:
         )
 
     async def update(self, session_id: Id, message: Said, *, timeout: Seconds | None = None) -> None:
-        """Gives a message to the blocks that take one: static memory takes none."""
-        await self.extractive.update(session_id, message, timeout=timeout)
+        """Gives a message of up to 64 KiB to the blocks that take one: static memory takes none."""
         await self.vector.update(session_id, message, timeout=timeout)
+        await self.extractive.update(session_id, message, timeout=timeout)
 
     async def delete(self, session_id: Id, *, timeout: Seconds | None = None) -> None:
         """Deletes what the blocks have of a session alone. What was said in other sessions, too, stays."""
@@ -166,6 +168,17 @@ class AsyncMemoryBlocks:
         await self.vector.delete(session_id, timeout=timeout)
 
 
-def to_text(message: Said) -> str:
-    """What a message says."""
-    return message if isinstance(message, str) else to_message(message).text
+def to_query(message: Said) -> str:
+    """What to search for: what a message says, up to the longest query."""
+    text = message if isinstance(message, str) else to_message(message).text
+    if len(text) <= QUERY_BYTES // 4:  # a character has at most 4 bytes
+        return text
+    return text.encode(errors="replace")[:QUERY_BYTES].decode(errors="ignore")
+
+
+def to_item_id(session_id: str, message_id: str) -> str:
+    """The id of the item of a session's message: that of no other one, however the ids are made."""
+    joined = f"{session_id}/{message_id}"
+    if "/" not in session_id and len(joined.encode()) <= ID_BYTES:
+        return joined
+    return blake2b(f"{len(session_id)}/{joined}".encode(), digest_size=32).hexdigest()
