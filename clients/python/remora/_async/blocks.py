@@ -62,7 +62,8 @@ class AsyncExtractiveMemory:
     ) -> list[Fact]:
         """The facts that answer a message best, best first: up to `k`, of up to `max_tokens` (o200k_base).
 
-        The first 32 KiB of the message count. If the server has a chat model, it picks those that bear on the message among the `k` best.
+        If the server has a chat model, it picks those that bear on the message among the `k` best. The first 32 KiB of
+        the message count.
         """
         query = to_query(message)
         if not query:
