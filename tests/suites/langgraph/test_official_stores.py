@@ -20,6 +20,8 @@ DIGEST = "sha256:4e3f376fa6f192d6ad2a1a4643b039986f1593552ef870e9e45281575de6fbf
 HERE = Path(__file__).parent
 KEPT = ROOT / ".cache" / "suites" / "sources"
 FILES = ("tests/test_store.py", "tests/test_async_store.py", "tests/test_ttl.py")
+TIMED = "tests/test_ttl.py::"
+RETRIES = 3
 TESTS = 150
 """How many tests there are at least."""
 
@@ -50,16 +52,27 @@ def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return next(unpacked.iterdir())
 
 
-@pytest.mark.timeout(4 * PATIENCE)
+@pytest.mark.timeout(8 * PATIENCE)
 def test_the_official_store_tests_pass(server: Server, source: Path) -> None:
-    internal = _internal()
+    unchosen = " and ".join(f"not {name}" for name in _internal())
+
+    ended = _run(server, source, "-k", unchosen, *FILES)
+    retried = _retried(server, source, ended)
+
+    assert retried.returncode == 0, retried.stdout[-8_000:] + retried.stderr[-2_000:]
+    counts = {
+        what: int(number) for number, what in re.findall(r"(\d+) (passed|deselected|skipped|xfailed)", ended.stdout)
+    }
+    assert set(counts) <= {"passed", "deselected"}
+    assert counts["passed"] + counts["deselected"] + len(_failed(ended)) >= TESTS
+
+
+def _run(server: Server, source: Path, *chosen: str) -> subprocess.CompletedProcess[str]:
     environment = {**os.environ, "REMORA_TEST_ENDPOINT": server.endpoint}
     environment["PYTHONPATH"] = os.pathsep.join([str(ROOT / "clients" / "python"), str(HERE)])
     pytest_run = [sys.executable, "-m", "pytest", "-p", "remora_as_sqlite", "-o", "addopts=", "-o", "asyncio_mode=auto"]
-    chosen = ["-k", " and ".join(f"not {name}" for name in internal), "-q", "-W", "ignore", *FILES]
-
-    ended = subprocess.run(
-        [*pytest_run, *chosen],
+    return subprocess.run(
+        [*pytest_run, "-q", "-W", "ignore", *chosen],
         cwd=source,
         env=environment,
         capture_output=True,
@@ -68,9 +81,18 @@ def test_the_official_store_tests_pass(server: Server, source: Path) -> None:
         check=False,
     )
 
-    assert ended.returncode == 0, ended.stdout[-8_000:] + ended.stderr[-2_000:]
-    counts = {
-        what: int(number) for number, what in re.findall(r"(\d+) (passed|deselected|skipped|xfailed)", ended.stdout)
-    }
-    assert set(counts) <= {"passed", "deselected"}
-    assert counts["passed"] + counts["deselected"] >= TESTS
+
+def _retried(server: Server, source: Path, ended: subprocess.CompletedProcess[str]) -> subprocess.CompletedProcess[str]:
+    """The last run of the tests that failed. Those of `TIMED` sleep for seconds, and LangGraph lets them fail: it marks
+    them as flaky, for a plugin of pytest that retries them.
+    """
+    for _ in range(RETRIES):
+        failed = _failed(ended)
+        if not failed or not all(name.startswith(TIMED) for name in failed):
+            break
+        ended = _run(server, source, *failed)
+    return ended
+
+
+def _failed(ended: subprocess.CompletedProcess[str]) -> list[str]:
+    return re.findall(r"^FAILED (\S+)", ended.stdout, re.MULTILINE)
