@@ -451,6 +451,43 @@ def test_a_client_says_which_of_its_files_is_wrong(directory: Path) -> None:
         memory.count_tokens("hello")
 
 
+@pytest.mark.parametrize("content", [b"", b"no certificate\n"])
+@pytest.mark.parametrize("field", ["ca_file", "cert_file", "key_file"])
+def test_a_client_refuses_a_file_that_holds_nothing_of_its_kind(
+    directory: Path, authority: Authority, field: str, content: bytes
+) -> None:
+    wrong = directory / "wrong.pem"
+    wrong.write_bytes(content)
+    client = authority.client("me")
+    files: dict[str, Path] = {"cert_file": client.cert, "key_file": client.key, field: wrong}
+    tls = Tls(files.get("ca_file"), files["cert_file"], files["key_file"])
+
+    with (
+        Remora("localhost:1", tls=tls) as memory,
+        pytest.raises(InvalidFieldError, match=rf"^tls\.{field} holds no (certificate|private key) in PEM"),
+    ):
+        memory.count_tokens("hello")
+
+
+def test_a_client_with_an_empty_file_of_authorities_trusts_no_public_ones(
+    serve: Serve, authority: Authority, directory: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GRPC_DEFAULT_SSL_ROOTS_FILE_PATH", str(authority.file))
+    (directory / "empty.pem").touch()
+
+    with (
+        client(serve(), Tls(ca_file=directory / "empty.pem")) as memory,
+        pytest.raises(InvalidFieldError, match="holds no certificate"),
+    ):
+        memory.count_tokens("hello")
+
+
+def test_a_client_is_told_that_its_key_is_another_ones(serve: Serve, authority: Authority) -> None:
+    tls = Tls(ca_file=authority.file, cert_file=authority.client("me").cert, key_file=authority.client("it").key)
+
+    require_stranger(serve(), tls, r"the key is not that of the certificate; check those of Tls\(")
+
+
 def test_a_client_certificate_needs_its_key(directory: Path) -> None:
     with pytest.raises(InvalidFieldError, match=r"^cert_file needs key_file"):
         Tls(cert_file=directory / "cert.pem")

@@ -13,6 +13,11 @@ _WITH_TLS = tuple(
     (re.compile(said, re.DOTALL), fault, finding)
     for said, fault, finding in (
         (
+            "Failed to create security handshaker",
+            TlsFault.UNUSABLE_FILES,
+            "cannot be asked with these TLS files: one is damaged, or the key is not that of the certificate",
+        ),
+        (
             rf"{_REFUSED}: (?P<why>[^:\]]+)",
             TlsFault.UNTRUSTED,
             "has a TLS certificate that cannot be verified ({why})",
@@ -37,6 +42,7 @@ _REMEDIES = {
     TlsFault.OTHER_NAME: "Tls(server_name=...) says which name it must have",
     TlsFault.PLAIN_SERVER: "leave out `tls`, or start it with --tls-cert and --tls-key",
     TlsFault.ENDED: "if it requires certificates, Tls(cert_file=..., key_file=...) shows a valid one",
+    TlsFault.UNUSABLE_FILES: "check those of Tls(ca_file=..., cert_file=..., key_file=...)",
     TlsFault.PLAIN_CLIENT: "if it speaks TLS, the client needs tls=Tls(ca_file=...)",
 }
 

@@ -451,6 +451,8 @@ class TlsFault(Enum):
     """The server ended the connection; probably it refuses the client's certificate, or misses it."""
     DISAGREED = "disagreed"
     """Server and client have no version or cipher in common."""
+    UNUSABLE_FILES = "unusable_files"
+    """The client's own files cannot be used: one is damaged, or the key is not that of the certificate."""
 
 
 class ConnectionFailedError(UnavailableError):

@@ -1,6 +1,7 @@
 """TLS: how a client recognises the server, and what it shows of itself."""
 
 import os
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
@@ -12,6 +13,13 @@ from remora._arguments import checked_fields
 
 File: TypeAlias = str | os.PathLike[str]
 """The path of a file in PEM."""
+
+_CONTENTS = {
+    "ca_file": ("certificate", re.compile(rb"-----BEGIN [A-Z0-9 ]*CERTIFICATE-----")),
+    "cert_file": ("certificate", re.compile(rb"-----BEGIN [A-Z0-9 ]*CERTIFICATE-----")),
+    "key_file": ("private key", re.compile(rb"-----BEGIN [A-Z0-9 ]*PRIVATE KEY-----")),
+}
+"""What each file holds, and how that begins. With an empty file of authorities gRPC would trust all public ones."""
 
 
 @checked_fields
@@ -38,7 +46,7 @@ class Tls:
                 raise _refusals.invalid(given, f"needs {missing}")
 
     def credentials(self) -> grpc.ChannelCredentials:
-        """What gRPC connects with. Raises InvalidFieldError for a file that cannot be read."""
+        """What gRPC connects with. Raises InvalidFieldError for a file that cannot be read or is of another kind."""
         return grpc.ssl_channel_credentials(
             _content("ca_file", self.ca_file),
             _content("key_file", self.key_file),
@@ -64,6 +72,10 @@ def _content(field: str, file: File | None) -> bytes | None:
     if file is None:
         return None
     try:
-        return Path(file).read_bytes()
+        content = Path(file).read_bytes()
     except OSError as error:
         raise _refusals.invalid(f"tls.{field}", f"cannot be read: {os.fspath(file)}: {error.strerror}") from error
+    what, beginning = _CONTENTS[field]
+    if not beginning.search(content):
+        raise _refusals.invalid(f"tls.{field}", f"holds no {what} in PEM: {os.fspath(file)}")
+    return content

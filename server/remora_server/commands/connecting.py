@@ -33,6 +33,7 @@ _REMEDIES = {
         "leave out --ca-file, --cert-file, --key-file and --server-name, or start it with --tls-cert and --tls-key"
     ),
     TlsFault.ENDED: "if it requires certificates, --cert-file FILE and --key-file FILE show a valid one",
+    TlsFault.UNUSABLE_FILES: "check the files of --ca-file, --cert-file and --key-file",
     TlsFault.PLAIN_CLIENT: "if it speaks TLS, the client needs --ca-file FILE",
 }
 """What to do about TLS, with the flags of commands."""
