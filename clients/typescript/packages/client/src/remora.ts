@@ -21,6 +21,7 @@ import { WorkflowService } from "./generated/remora/v1/workflow_service_pb.js";
 import { Receipts } from "./receipts.js";
 import { invalidField, requireKnown, requireString, wrongType } from "./refusals.js";
 import { type ServiceClient, serviceClient } from "./services.js";
+import { requireTls } from "./tls.js";
 import { WorkingMemory } from "./working-memory.js";
 
 const OPTIONS = [
@@ -157,20 +158,6 @@ export class Remora {
   close(): void {
     this.#calls.close();
   }
-}
-
-function requireTls(tls: TlsOptions | undefined, endpoint: string): TlsOptions | undefined {
-  if (tls === undefined) {
-    return undefined;
-  }
-  requireKnown(tls, ["ca", "cert", "key", "serverName"], "option of tls");
-  if (endpoint.startsWith("unix:")) {
-    throw invalidField("tls", `is for host:port, and the endpoint is ${JSON.stringify(endpoint)}; leave it out`);
-  }
-  if ((tls.cert === undefined) !== (tls.key === undefined)) {
-    throw invalidField("tls", "has one of cert and key; it must have both, or neither");
-  }
-  return tls;
 }
 
 /** The metadata that identifies the caller. */

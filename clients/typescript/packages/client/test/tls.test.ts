@@ -83,4 +83,27 @@ describe("TLS", () => {
     assert.throws(() => new Remora({ endpoint: "unix:/s", tls: {} }), InvalidFieldError);
     assert.throws(() => new Remora({ endpoint: "localhost:1", tls: { cert: "c" } }), InvalidFieldError);
   });
+
+  const unusable: Record<string, [() => TlsOptions, RegExp]> = {
+    "empty authorities": [
+      () => ({ ca: "" }),
+      /^tls\.ca must be the content of a file in PEM that holds a certificate$/,
+    ],
+    "authorities that are none": [() => ({ ca: Buffer.from("ca.pem") }), /^tls\.ca must be the content/],
+    "a certificate that is none": [() => ({ ...known, cert: "c" }), /^tls\.cert must be the content/],
+    "a key that is none": [() => ({ ...known, key: "k" }), /^tls\.key must be .* holds a private key$/],
+    "the key of another certificate": [
+      () => ({ ...known, key: read("server-key") }),
+      /^tls cannot be used: .*mismatch/,
+    ],
+    "what is neither text nor bytes": [() => ({ ca: 5 }) as unknown as TlsOptions, /^tls\.ca must be the content/],
+  };
+  for (const [what, [tls, told]] of Object.entries(unusable)) {
+    test(`is refused with ${what}`, () => {
+      assert.throws(
+        () => new Remora({ endpoint: "localhost:1", tls: tls() }),
+        (error) => error instanceof InvalidFieldError && told.test(error.message),
+      );
+    });
+  }
 });
