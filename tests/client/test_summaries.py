@@ -148,6 +148,12 @@ def test_a_failure_of_the_model_is_the_callers_and_changes_nothing(memory: Remor
     [
         (None, WrongTypeError, "the result of write is None; it must be a str"),
         ("", InvalidFieldError, "the result of write has no text; it must have 1 to 262,144 bytes"),
+        (" \n", InvalidFieldError, "the result of write has no text; it must have 1 to 262,144 bytes"),
+        (
+            "a\ud800",
+            InvalidFieldError,
+            "the result of write has half of a surrogate pair at character 1, which UTF-8 cannot hold; decode it again",
+        ),
         ("x" * 262_145, InvalidFieldError, "the result of write has 262,145 bytes; it must have 1 to 262,144 bytes"),
     ],
 )
@@ -202,3 +208,16 @@ def test_the_async_client_summarises_too(endpoint: str) -> None:
             return summary.text if summary else ""
 
     assert asyncio.run(summarised()) == "Ana lives in Lisbon."
+
+
+def test_the_async_client_says_that_a_summary_is_written_by_an_async_function(endpoint: str) -> None:
+    async def summarised() -> None:
+        async with AsyncRemora(endpoint, tenant="not async", timeout=PATIENCE) as memory:
+            chat = memory.conversation("c", user_id="u")
+            await chat.append([{"role": "user", "content": text} for text in SAID])
+            await chat.summarize(lambda _instruction, _text: "plain", keep_messages=1)  # type: ignore[arg-type, return-value]
+
+    with pytest.raises(
+        WrongTypeError, match=r"^the result of write is 'plain' \(a str\); it must be awaitable: write is an async"
+    ):
+        asyncio.run(summarised())

@@ -6,7 +6,7 @@ from typing import Annotated, ClassVar, Self, TypeAlias
 
 from remora import _refusals
 from remora._arguments import checked_fields
-from remora._bounds import Between, Size
+from remora._bounds import Between, Size, utf8_size
 from remora._times import optional_time
 from remora._views import Decoders, View, unchanged, view
 from remora.tokens import EncodingName
@@ -235,7 +235,8 @@ def written_summary(text: object) -> str:
     """What a caller's model wrote. Raises WrongTypeError and InvalidFieldError where that can be no summary."""
     if not isinstance(text, str):
         raise _refusals.wrong_type("the result of write", text, "a str")
-    if not 0 < len(text.encode()) <= SUMMARY_BYTES:
-        found = f"{len(text.encode()):,} bytes" if text else "no text"
+    size = utf8_size(text, SUMMARY_BYTES, "the result of write")
+    if not text.strip() or size > SUMMARY_BYTES:
+        found = f"{size:,} bytes" if text.strip() else "no text"
         raise _refusals.invalid("the result of write", f"has {found}; it must have 1 to {SUMMARY_BYTES:,} bytes")
     return text

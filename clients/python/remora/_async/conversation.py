@@ -325,7 +325,7 @@ class AsyncConversation:
             planned = await self._calls.read(self._calls.stubs.conversations.PlanSummary, plan, timeout)
             if not planned.HasField("cover"):
                 break
-            text = written_summary(await write(planned.instruction, planned.text))
+            text = written_summary(await backend.written(write, planned.instruction, planned.text))
             request = wire.CommitSummaryRequest(
                 conversation_id=self.id, user_id=self.user_id, cover=planned.cover, text=text, model=model
             )

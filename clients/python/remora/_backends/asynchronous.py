@@ -7,6 +7,8 @@ from typing import Protocol, TypeAlias, TypeVar
 import grpc
 import grpc.aio
 
+from remora import _refusals
+
 Channel: TypeAlias = grpc.aio.Channel
 
 Request_contra = TypeVar("Request_contra", contravariant=True)
@@ -16,6 +18,15 @@ Result = TypeVar("Result")
 
 SummaryWriter: TypeAlias = Callable[[str, str], Awaitable[str]]
 """Writes a summary: given what to do and what to summarise."""
+
+
+async def written(write: SummaryWriter, instruction: str, text: str) -> str:
+    """What a caller's model writes. Raises WrongTypeError for a function that is not async."""
+    writing: object = write(instruction, text)
+    if not isinstance(writing, Awaitable):
+        raise _refusals.wrong_type("the result of write", writing, "awaitable: write is an async function here")
+    answer: str = await writing
+    return answer
 
 
 class Method(Protocol[Request_contra, Response_co]):

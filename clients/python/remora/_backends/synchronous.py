@@ -17,6 +17,11 @@ SummaryWriter: TypeAlias = Callable[[str, str], str]
 """Writes a summary: given what to do and what to summarise."""
 
 
+def written(write: SummaryWriter, instruction: str, text: str) -> str:
+    """What a caller's model writes."""
+    return write(instruction, text)
+
+
 class Method(Protocol[Request_contra, Response_co]):
     """One RPC of a stub."""
 

@@ -325,7 +325,7 @@ class Conversation:
             planned = self._calls.read(self._calls.stubs.conversations.PlanSummary, plan, timeout)
             if not planned.HasField("cover"):
                 break
-            text = written_summary(write(planned.instruction, planned.text))
+            text = written_summary(backend.written(write, planned.instruction, planned.text))
             request = wire.CommitSummaryRequest(
                 conversation_id=self.id, user_id=self.user_id, cover=planned.cover, text=text, model=model
             )
