@@ -186,6 +186,18 @@ def test_only_what_the_user_says_is_extracted(memory: Remora) -> None:
     assert [fact.object for fact in extractive.update("hr", "I live in Colombo.")] == ["Colombo"]
 
 
+def test_what_a_stored_message_says_holds_since_it_was_received(memory: Remora) -> None:
+    chat = memory.conversation("hr", user_id="sarah")
+    chat.append({"role": "user", "content": "I live in Colombo."})
+    [message] = chat.messages()
+    extractive = memory.user("sarah").blocks.extractive
+    extractive.update("hr", message)
+    extractive.facts.extract_from("hr")
+
+    [fact] = extractive.facts.list_facts()
+    assert (fact.valid_from, fact.mentions) == (message.create_time, 1)
+
+
 def test_facts_are_picked_within_a_token_limit(memory: Remora) -> None:
     extractive = memory.user("sarah").blocks.extractive
     extractive.facts.add([Fact("user", "likes", f"tea number {number} of the long list") for number in range(10, 30)])

@@ -85,7 +85,7 @@ class AsyncExtractiveMemory:
         given = to_message({"role": "user", "content": message} if isinstance(message, str) else message)
         if given.role != "user" or not given.text:
             return []
-        source = FactSource(session_id, given.id or "", given.sent_time)
+        source = FactSource(session_id, given.id or "", given.sent_time or given.create_time)
         return await self.facts.extract(given.text, source=source, timeout=timeout)
 
     async def delete(self, session_id: Id, *, timeout: Seconds | None = None) -> int:
