@@ -48,7 +48,7 @@ class RemoraEditor(MemoryEditor):
     Wherever a `user_id` is missing, that of the request counts which the toolkit runs (`Context`). Each operation ends
     within the client's timeout, retries included. Failures are Remora's errors; with `fail_open`, a search then finds
     nothing and an addition is lost, and the log has a warning. With `write_behind`, additions happen in the background,
-    and the user's searches and deletions wait for them.
+    and the user's searches and deletions wait for them, which may take a timeout more.
     """
 
     def __init__(
