@@ -237,6 +237,7 @@ def test_a_state_without_anything_new_writes_nothing(
         ({}, CONFIG, "the state has no 'messages'"),
         ({"messages": [HumanMessage("Hello")]}, CONFIG, "add_messages"),
         ({"messages": [HumanMessage("Hello", id="m0")]}, {}, "thread_id"),
+        ({"messages": [HumanMessage("Hello", id="m0")]}, {"configurable": {"thread_id": None}}, "thread_id"),
     ],
 )
 def test_what_a_graph_lacks_is_named(

@@ -150,8 +150,8 @@ class SummarizationNode(Runnable[Any, dict[str, Any]]):
         self, client: Remora | AsyncRemora, config: RunnableConfig | None
     ) -> Conversation | AsyncConversation:
         """That of the thread which a config names."""
-        configurable = (config or {}).get("configurable", {})
-        if "thread_id" not in configurable:
+        configurable = (config or {}).get("configurable") or {}
+        if configurable.get("thread_id") is None:
             raise ValueError("the config has no thread_id: invoke the graph with configurable={'thread_id': ...}")
         user_id = str(configurable.get("user_id") or "")
         return client.conversation(str(configurable["thread_id"]), user_id=user_id, short_term=self.policy)
