@@ -287,7 +287,7 @@ def test_what_was_kept_up_to_date_ranks_as_what_is_built_from_the_messages_that_
 
 
 @pytest.mark.faults
-@settings(max_examples=400, report_multiple_bugs=False, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=200, report_multiple_bugs=False, suppress_health_check=[HealthCheck.too_slow])
 @given(steps=STEPS, recall_bytes=st.sampled_from([1, 20_000, SMALL]))
 def test_it_does_so_in_many_more_stories(steps: list[Step], recall_bytes: int) -> None:
     compare_with_rebuilt(steps, recall_bytes)
