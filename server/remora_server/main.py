@@ -13,11 +13,11 @@ from contextlib import contextmanager
 from io import TextIOWrapper
 
 from remora_server.commands import standard_output
-from remora_server.commands.failures import DONE, FAILED, INTERRUPTED, CommandFailed
+from remora_server.commands.failures import DONE, FAILED, INTERRUPTED, CommandFailed, of_system
 from remora_server.commands.printable import printable
 from remora_server.commands.root import root_parser
 
-_STANDARD_OUTPUT, _STANDARD_ERROR = 1, 2
+_STANDARD_INPUT, _STANDARD_OUTPUT, _STANDARD_ERROR = 0, 1, 2
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -34,6 +34,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return INTERRUPTED
     except BrokenPipeError:
         _abandon_output()
+        return FAILED
+    except OSError as error:
+        sys.stderr.write(f"remora: {printable(of_system(error))}\n")
         return FAILED
     return DONE
 
@@ -58,13 +61,15 @@ def _flush_output() -> None:
 def _open_standard_streams() -> None:
     """Take the numbers of streams that are closed, lest a file of the store get one, and what is meant for the stream.
 
-    Standard output is opened so that writing to it fails, as it does where it is closed.
+    Standard output is opened so that writing to it fails, as it does where it is closed. Standard input is empty.
     """
     while (number := os.open(os.devnull, os.O_RDWR)) <= _STANDARD_ERROR:
         if number == _STANDARD_OUTPUT:
             os.close(number)
             os.open(os.devnull, os.O_RDONLY)
     os.close(number)
+    if sys.stdin is None:
+        sys.stdin = os.fdopen(_STANDARD_INPUT, closefd=False)
     if sys.stdout is None:
         sys.stdout = os.fdopen(_STANDARD_OUTPUT, "w", closefd=False)
     if sys.stderr is None:

@@ -13,7 +13,7 @@ NOBODY = 65534
 # What is imported later could be where only root reads it.
 _PROGRAM = f"""
 import os, sys
-from remora_server.commands import doctor, repair
+from remora_server.commands import doctor, export, repair
 from remora_server.main import main
 os.getuid() or os.setuid({NOBODY})
 sys.exit(main(sys.argv[1:]))

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import NoReturn
 
 import pytest
+from tests.commands.another_user import open_to_all, remora_of_another
 from tests.patience import PATIENCE
 
 from remora import Message, Remora
@@ -116,6 +117,70 @@ def test_an_interrupt_while_a_command_is_loaded_ends_it_without_a_word(
 
     assert main(["version"]) == 130
     assert capsys.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize(
+    "command", ["serve --data", "doctor --data", "repair --to=/none --data", "restore /none --data", "backup"]
+)
+@pytest.mark.parametrize(
+    ("line", "why"),
+    [
+        ("remora {} '~no-such-user/data'", "names a home directory that is not known: '~no-such-user/data'"),
+        (
+            "mkdir gone && cd gone && rmdir ../gone && remora {} data",
+            "relative to the current directory, which cannot be used",
+        ),
+    ],
+    ids=["home", "current"],
+)
+def test_a_path_that_leads_nowhere_is_refused_in_one_line(
+    command: str, line: str, why: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+
+    code, said = under_shell(line.format(command))
+
+    assert code == 2
+    assert why in said
+    assert said.count("\n") == 1
+
+
+def test_standard_input_that_is_closed_is_read_as_empty(monkeypatch: pytest.MonkeyPatch) -> None:
+    with serve("--model=none") as endpoint:
+        monkeypatch.setenv("REMORA_ENDPOINT", endpoint)
+
+        code, said = under_shell("remora import - <&-")
+
+    assert code == 1
+    assert said.startswith("remora: standard input: line 1 is missing")
+
+
+def test_a_file_that_may_not_be_looked_at_is_named_with_the_reason() -> None:
+    with open_to_all() as folder:
+        (folder / "own").mkdir(mode=0o700 if os.geteuid() == 0 else 0)
+
+        ended = remora_of_another("export", str(folder / "own" / "file"))
+        (folder / "own").chmod(0o700)
+
+    assert (ended.returncode, ended.stderr) == (
+        1,
+        f"remora: {folder / 'own' / 'file'} cannot be written: Permission denied\n",
+    )
+
+
+@pytest.mark.parametrize(
+    ("names", "said"), [(("a",), "remora: a: Too many open files\n"), ((), "remora: Too many open files\n")]
+)
+def test_what_the_system_refuses_is_said_in_one_line(
+    names: tuple[str, ...], said: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def refused(_: object) -> NoReturn:
+        raise OSError(errno.EMFILE, os.strerror(errno.EMFILE), *names)
+
+    monkeypatch.setattr(import_module(module_of("version")), "run", refused)
+
+    assert main(["version"]) == 1
+    assert capsys.readouterr().err == said
 
 
 def test_every_module_is_a_command_or_serves_them() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import socket
 import stat
@@ -118,6 +119,22 @@ def test_a_directory_that_cannot_be_made_is_named(directory: Path, binder: Trans
 
     with pytest.raises(ListenError, match=r"the directory .*file/sub cannot be made"):
         UnixListener(directory / "file" / "sub" / "s").bind(binder)
+
+
+def test_a_socket_that_may_not_be_looked_at_is_refused(
+    directory: Path, binder: Transport, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looked_at = Path.lstat
+
+    def refused(path: Path) -> os.stat_result:
+        if path == directory / "s":
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
+        return looked_at(path)
+
+    monkeypatch.setattr(Path, "lstat", refused)
+
+    with pytest.raises(ListenError, match=r"^cannot listen on unix:.*: Permission denied$"):
+        UnixListener(directory / "s").bind(binder)
 
 
 def test_another_users_directory_is_refused(

@@ -73,15 +73,24 @@ def run(given: dict[str, Any]) -> None:
 
 def _to_file(given: dict[str, Any], path: Path) -> None:
     state = path.with_name(path.name + ".resume")
-    if path.exists() and not given["resume"]:
+    exists = _exists(path)
+    if exists and not given["resume"]:
         raise CommandFailed(f"{path} exists: go on with --resume, or name another file")
-    if path.exists():
+    if exists:
         _require_own(path, given)
-    if path.exists() and _is_complete(path):
+    if exists and _is_complete(path):
         diagnostics().print(f"{path} is complete")
     else:
         _write(given, path, state, _reached(path, state))
     state.unlink(missing_ok=True)
+
+
+def _exists(path: Path) -> bool:
+    """Raises CommandFailed where its folder may not be looked into."""
+    try:
+        return path.exists()
+    except OSError as error:
+        raise CommandFailed(f"{path} cannot be written: {error.strerror}") from error
 
 
 def _require_own(path: Path, given: dict[str, Any]) -> None:

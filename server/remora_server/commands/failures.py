@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
+import os
+
 DONE, FAILED, MISUSED = 0, 1, 2
 INTERRUPTED = 130
 """What shells give for a process that SIGINT ended."""
+
+
+def of_system(error: OSError) -> str:
+    """What the system says, behind the file that it is about, if it names one."""
+    why = error.strerror or str(error)
+    return why if error.filename is None else f"{os.fsdecode(error.filename)}: {why}"
 
 
 class CommandFailed(Exception):

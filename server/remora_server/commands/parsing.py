@@ -12,6 +12,7 @@ from typing import Any, NoReturn
 from remora_server.commands import standard_output
 from remora_server.commands.failures import MISUSED
 from remora_server.settings import spelling
+from remora_server.settings.paths import absolute
 
 LIKENESS = 0.7
 """How like a flag must be to be suggested for another, from 0 to 1."""
@@ -103,4 +104,7 @@ def name(text: str) -> str:
 
 def path(text: str) -> Path:
     """A path, absolute, `~` expanded."""
-    return Path(filled(text)).expanduser().absolute()
+    try:
+        return absolute(filled(text))
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from error

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from remora_server.commands.failures import CommandFailed
+from remora_server.commands.failures import CommandFailed, of_system
 from remora_server.commands.output import add_json_flag, output, write_json
 from remora_server.commands.parsing import path
 from remora_server.commands.printable import printable
@@ -34,8 +34,10 @@ def run(given: dict[str, Any]) -> None:
         raise CommandFailed(f"there is no store in {given['data']}")
     try:
         report = repair(given["data"], given["to"])
-    except (RepairError, DirectoryError, OSError) as error:
+    except (RepairError, DirectoryError) as error:
         raise CommandFailed(str(error)) from error
+    except OSError as error:
+        raise CommandFailed(of_system(error)) from error
     if given["json"]:
         write_json(saved_facts(report))
     else:

@@ -33,8 +33,10 @@ class CertificateTenants:
             return cls.parse(file.read_text("utf-8").splitlines())
         except TenantFileError as error:
             raise TenantFileError(f"{file}: {error}", error.remedy) from error
-        except (OSError, UnicodeDecodeError) as error:
-            raise TenantFileError(f"{file} cannot be read as a file of tenants: {error}") from error
+        except OSError as error:
+            raise TenantFileError(f"{file} cannot be read as a file of tenants: {error.strerror}") from error
+        except UnicodeDecodeError as error:
+            raise TenantFileError(f"{file} cannot be read as a file of tenants: it is not UTF-8") from error
 
     @classmethod
     def parse(cls, lines: Iterable[str]) -> CertificateTenants:

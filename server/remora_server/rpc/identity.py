@@ -52,8 +52,10 @@ class Tokens:
             raise TokenFileError(f"{file}: {error}", error.remedy) from error
         except ExposedError:
             raise TokenFileError(f"every user of this machine can read or change {file}", CHMOD) from None
-        except (OSError, UnicodeDecodeError) as error:
-            raise TokenFileError(f"{file} cannot be read as a token file: {error}") from error
+        except OSError as error:
+            raise TokenFileError(f"{file} cannot be read as a token file: {error.strerror}") from error
+        except UnicodeDecodeError as error:
+            raise TokenFileError(f"{file} cannot be read as a token file: it is not UTF-8") from error
 
     @classmethod
     def parse(cls, lines: Iterable[str]) -> Tokens:

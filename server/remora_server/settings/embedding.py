@@ -14,7 +14,7 @@ from msgspec.structs import asdict
 
 from remora_server.domain.tenants import complaint
 from remora_server.domain.vectors import MAX_DIMENSION
-from remora_server.settings import spelling
+from remora_server.settings import paths, spelling
 from remora_server.settings.yaml_text import NotYaml, read_yaml
 
 BUILTIN, NONE, AUTO = "builtin", "none", "auto"
@@ -166,7 +166,7 @@ def default_vectors(model: str, dimensions: int | None) -> str:
 
 
 def _path(value: object) -> Path:
-    return Path(_text(value, "")).expanduser().absolute()
+    return paths.absolute(_text(value, ""))
 
 
 def _text(value: object, name: str) -> str:

@@ -20,7 +20,7 @@ from msgspec.structs import replace
 from remora.address import ENDPOINT_VARIABLE, default_endpoint
 from remora_server import failpoints, logs
 from remora_server.domain.short_term import ShortTermPolicy
-from remora_server.settings import chat, embedding, short_term, spelling, tls
+from remora_server.settings import chat, embedding, paths, short_term, spelling, tls
 from remora_server.settings.chat import ChatSettings
 from remora_server.settings.embedding import ChoiceError, Declared, EndpointSettings, ModelChoice, OwnModel
 from remora_server.settings.memory import BOUNDS, MEBIBYTE, fitted, least_limit, memory_bytes
@@ -149,13 +149,15 @@ class Loaded(Struct, frozen=True):
 
 
 def _text(value: object) -> str:
-    if not isinstance(value, str) or not value:
-        raise ValueError("must be text")
+    if not isinstance(value, str):
+        raise ValueError("must be text")  # noqa: TRY004 - a setting is wrong, not the caller
+    if not value:
+        raise ValueError("must not be empty")
     return value
 
 
 def _path(value: object) -> Path:
-    return Path(_text(value)).expanduser().absolute()
+    return paths.absolute(_text(value))
 
 
 def _data(value: object) -> Path | None:

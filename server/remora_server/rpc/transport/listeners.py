@@ -82,6 +82,8 @@ class UnixListener(Struct, frozen=True):
             is_socket = stat.S_ISSOCK(self.path.lstat().st_mode)
         except FileNotFoundError:
             return
+        except OSError as error:
+            raise ListenError(f"cannot listen on {self.endpoint}: {error.strerror}") from error
         if not is_socket:
             raise ListenError(f"{self.path} is there and is no socket: listen elsewhere (--listen)")
         if self._answers():
