@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import tempfile
 import uuid
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
@@ -40,6 +41,14 @@ def own_server() -> Iterator[Server]:
         server.start()
         yield server
         server.kill()
+
+
+@pytest.fixture
+async def silent() -> AsyncIterator[str]:
+    """The endpoint of a server that takes connections and never answers."""
+    listening = await asyncio.start_server(lambda _reader, _writer: None, "127.0.0.1", 0)
+    yield f"127.0.0.1:{listening.sockets[0].getsockname()[1]}"
+    listening.close()
 
 
 @pytest.fixture

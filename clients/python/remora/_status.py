@@ -10,7 +10,7 @@ from google.rpc.error_details_pb2 import BadRequest, ErrorInfo, RetryInfo
 from google.rpc.status_pb2 import Status
 
 from remora._tls_failures import tls_failure
-from remora.errors import ConnectionFailedError, FailedCall, FieldViolation, RemoraError, class_of
+from remora.errors import ClientClosedError, ConnectionFailedError, FailedCall, FieldViolation, RemoraError, class_of
 
 DOMAIN = "remora.dev"
 DETAILS_KEY = "grpc-status-details-bin"
@@ -40,6 +40,15 @@ _UNSENT = re.compile(
 def was_sent(error: grpc.RpcError) -> bool:
     """Whether the request may have reached a server."""
     return _UNSENT.match(cast("FailedCall", error).details() or "") is None
+
+
+def closed_meanwhile() -> ClientClosedError:
+    """The exception for a call that was in progress when its connection was closed."""
+    return ClientClosedError(
+        "closed while this was under way; a write may have been done",
+        code=grpc.StatusCode.FAILED_PRECONDITION,
+        reason="CLIENT_CLOSED",
+    )
 
 
 def to_exception(error: grpc.RpcError, endpoint: str, allowed: float, *, tls: bool = False) -> RemoraError:

@@ -18,7 +18,7 @@ from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from tests.suites.conftest import Server
 
-from remora.errors import RemoraError
+from remora.errors import ClientClosedError, RemoraError
 from remora.langgraph import RemoraSaver
 
 THREADS = 32
@@ -236,6 +236,18 @@ async def test_one_wrong_call_of_a_turn_fails_alone(server: Server, tenant: str)
         assert isinstance(results[0], RemoraError)
         assert results[1] == config("t", "1")
         assert await saver.aget_tuple(config("t")) is not None
+
+
+async def test_what_is_under_way_when_a_saver_is_closed_fails(silent: str) -> None:
+    saver = RemoraSaver(silent, timeout=60)
+    under_way = [asyncio.create_task(saver.aget_tuple(config(thread))) for thread in "ab"]
+    await asyncio.sleep(0.1)
+
+    await saver.aclose()
+
+    for each in under_way:
+        with pytest.raises(ClientClosedError):
+            await each
 
 
 def test_what_was_acknowledged_before_a_kill_is_there(own_server: Server) -> None:

@@ -15,6 +15,7 @@ from langgraph.store.memory import InMemoryStore
 from tests.suites.conftest import Server
 
 from remora import Remora
+from remora.errors import ClientClosedError
 from remora.langgraph import AsyncRemoraStore, RemoraStore
 
 NS = ("users", "sarah")
@@ -346,6 +347,23 @@ async def test_a_call_that_is_refused_fails_alone(server: Server, tenant: str) -
         assert outcomes[0] is None
         assert all(isinstance(outcome, Exception) for outcome in outcomes[1:])
         assert keys(await store.asearch(())) == ["a"]
+
+
+@pytest.mark.parametrize("kind", [RemoraStore, AsyncRemoraStore])
+async def test_what_is_under_way_or_waits_when_a_store_is_closed_fails(
+    kind: type[RemoraStore | AsyncRemoraStore], silent: str
+) -> None:
+    store = kind(silent, timeout=60)
+    under_way = asyncio.create_task(store.aget(NS, "a"))
+    await asyncio.sleep(0.1)
+    waits = asyncio.create_task(store.aget(NS, "b"))
+    await asyncio.sleep(0)
+
+    await store.aclose()
+
+    for each in (under_way, waits):
+        with pytest.raises(ClientClosedError):
+            await each
 
 
 async def test_threads_may_call_a_store_of_a_loop(server: Server, tenant: str) -> None:

@@ -7,11 +7,13 @@ import threading
 import weakref
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Generic, TypeVar
 
 from remora import AsyncRemora, Remora
 from remora._checkpoint_calls import LONG_WORK, Blocking, name_of, new_id
 from remora._saved_checkpoints import INLINE_BYTES, MOST_AT_ONCE, Saved, in_requests, omitted
+from remora._status import closed_meanwhile
 from remora.errors import RemoraError
 from remora.v1 import checkpoint_service_pb2 as wire
 
@@ -196,6 +198,7 @@ class Tick(Generic[T, R]):
             task = asyncio.get_running_loop().create_task(self._answer(group, answers))
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
+            task.add_done_callback(partial(_ended, answers))
 
     async def _answer(self, group: Sequence[T], answers: Sequence[asyncio.Future[R]]) -> None:
         try:
@@ -209,12 +212,21 @@ class Tick(Generic[T, R]):
                 # One of them may be to blame: the others need not fail with it.
                 for asked, answer in zip(group, answers, strict=True):
                     await self._answer([asked], [answer])
-        except BaseException as error:
+        except Exception as error:
             _fail(answers, error)
             raise
 
 
-def _fail(answers: Sequence[asyncio.Future[Any]], error: BaseException) -> None:
+def _ended(answers: Sequence[asyncio.Future[Any]], _: asyncio.Task[None]) -> None:
+    fail_closed(answers)
+
+
+def fail_closed(answers: Iterable[asyncio.Future[Any]]) -> None:
+    """Fails what nobody answers any more: the connection was closed, which cancels the calls in progress."""
+    _fail(answers, closed_meanwhile())
+
+
+def _fail(answers: Iterable[asyncio.Future[Any]], error: Exception) -> None:
     for answer in answers:
         if not answer.done():
             answer.set_exception(error)

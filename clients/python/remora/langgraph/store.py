@@ -11,13 +11,15 @@ from types import TracebackType
 from typing import Any, Self, cast
 
 from langchain_core.embeddings import Embeddings
-from langgraph.store.base import BaseStore, IndexConfig, Op, Result, TTLConfig, ensure_embeddings
+from langgraph.store.base import BaseStore, GetOp, IndexConfig, Op, Result, TTLConfig, ensure_embeddings
 from langgraph.store.base.batch import AsyncBatchedBaseStore
 
 from remora import AsyncRemora, Remora
+from remora._status import closed_meanwhile
 from remora.errors import RemoraError
 from remora.langgraph._embedding import Embedder
 from remora.langgraph._operations import Batch, Index, check_ttl, joined, refuse_one_text, sweep_seconds
+from remora.langgraph._server import fail_closed
 from remora.v1 import store_service_pb2 as wire
 
 SWEEP_MINUTES = 5.0
@@ -250,6 +252,8 @@ class AsyncRemoraStore(_Memory, AsyncBatchedBaseStore):
         super().__init__()
         self._configure(endpoint, index, ttl, user_label=user_label, token=token, tenant=tenant, timeout=timeout)
         self._client = AsyncRemora(**cast("Any", self._reached))
+        self._timeout = timeout
+        self._closing = False
         self._sweeping: asyncio.Task[None] | None = None
 
     @classmethod
@@ -283,17 +287,34 @@ class AsyncRemoraStore(_Memory, AsyncBatchedBaseStore):
         """Does nothing, as the server needs no setup."""
 
     async def aclose(self) -> None:
-        """Stops the sweeper, and closes the connection."""
+        """Stops the sweeper, and closes the connection: what is under way, or waits for its turn, fails."""
         await self.stop_ttl_sweeper()
+        self._closing = True
+        await self._client.close()
         if self._task is not None:
+            await self._await_turn()
             self._task.cancel()
             with suppress(asyncio.CancelledError):
                 await self._task
-        await self._client.close()
+
+    async def _await_turn(self) -> None:
+        """Waits until all that was asked for before was answered, but for no longer than a call may take."""
+        self._ensure_task()
+        last: asyncio.Future[None] = self._loop.create_future()
+        self._aqueue.put_nowait((last, GetOp((), "")))
+        await asyncio.wait([last], timeout=self._timeout)
+        if last.done():
+            last.exception()  # that of those before it, which they are told
 
     async def abatch(self, ops: Iterable[Op]) -> list[Result]:
         """Runs operations in one round trip: first the reads, then the writes, all or none."""
-        return await _run(self._client, self, ops)
+        try:
+            return await _run(self._client, self, ops)
+        except asyncio.CancelledError:
+            task = asyncio.current_task()
+            if self._closing and task is not None and not task.cancelling():
+                raise closed_meanwhile() from None
+            raise
 
     async def adelete_namespace(self, namespace_prefix: tuple[str, ...]) -> None:
         """Deletes all items of the namespaces that begin with these labels."""
@@ -350,6 +371,7 @@ class _Tick:
         task = asyncio.get_running_loop().create_task(self._answer(waiting))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+        task.add_done_callback(lambda _: fail_closed(answer for _, answer in waiting))
 
     async def _answer(self, waiting: Sequence[tuple[list[Op], asyncio.Future[list[Result]]]]) -> None:
         try:
