@@ -111,6 +111,27 @@ def test_the_newest_system_message_stays_in_the_window(tenant: Tenant, moving: o
     eventually(lambda: window(tenant), until=["d", "s3"].__eq__)
 
 
+@pytest.mark.parametrize("how", [Trim(10), DeleteOldest(1), Flush(0.5)])
+def test_without_the_newest_system_message_the_one_before_it_is_in_the_window(
+    tenant: Tenant, moving: overflow.Overflow, how: Overflow
+) -> None:
+    moving.start()
+    say(tenant, "s1", role="system", create=of(30, how))
+    say(tenant, "a", "b")
+    say(tenant, "s2", role="system")
+    say(tenant, *"cdef")
+    eventually(lambda: window(tenant)[0], until="s2".__eq__)
+
+    tenant.store.messages.delete(tenant.write, "c", "", ["s2"])
+
+    eventually(lambda: window(tenant)[0], until="s1".__eq__)
+    assert window(tenant)[-1] == "f"
+    tenant.store.messages.delete(tenant.write, "c", "", ["s1"])
+    eventually(lambda: "s1" in window(tenant), until=False.__eq__)
+    say(tenant, *"ghij")
+    eventually(lambda: tenant.store.windows.get(tenant.read, "c", "")[0].system_sequence, until=(0).__eq__)
+
+
 def test_another_policy_holds_at_once(tenant: Tenant, moving: overflow.Overflow) -> None:
     moving.start()
     say(tenant, *"abcdef", create=with_policy(None))
