@@ -716,7 +716,7 @@ FAULTS = [
         write_without_a_deadline,
         grpc.StatusCode.DEADLINE_EXCEEDED,
         "DEADLINE_EXCEEDED",
-        arguments=("--default-timeout=0",),
+        arguments=("--default-timeout=0.000001",),
         failpoints={JOURNAL_VARIABLE: "before_sync=delay:500"},
     ),
     Fault(

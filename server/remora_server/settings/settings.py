@@ -45,6 +45,8 @@ _NO_SETTINGS = {
 }  # fmt: skip
 _DIGITS = re.compile(r"\d{1,30}")
 _ENDPOINT = re.compile(r"unix:.+|(\[[^\s/\[\]]+\]|[^\s/\[\]]+):\d{1,5}")
+_LARGEST_PORT = 65_535
+_DAY = 86_400
 _SIZE = re.compile(r"(\d{1,30}) ?(|KiB|MiB|GiB)")
 _UNITS = {"": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
 
@@ -175,6 +177,7 @@ def _endpoints(value: object) -> tuple[str, ...]:
     for endpoint in endpoints:
         if _ENDPOINT.fullmatch(endpoint) is None:
             raise ValueError(f"must be unix:/path or host:port, not {endpoint!r}")
+        _require_port(endpoint)
     return endpoints
 
 
@@ -182,7 +185,13 @@ def _host_and_port(value: object) -> str:
     text = str(value)
     if text.startswith("unix:") or _ENDPOINT.fullmatch(text) is None:
         raise ValueError(f"must be host:port, such as 127.0.0.1:9090, not {text!r}")
+    _require_port(text)
     return text
+
+
+def _require_port(endpoint: str) -> None:
+    if not endpoint.startswith("unix:") and int(endpoint.rpartition(":")[2]) > _LARGEST_PORT:
+        raise ValueError(f"must have a port of at most {_LARGEST_PORT}, not {endpoint!r}")
 
 
 def _flag(value: object) -> bool:
@@ -233,14 +242,19 @@ def _bytes(text: str) -> int:
 def _seconds(value: object) -> float:
     if not re.fullmatch(r"\d+(\.\d+)?", str(value)):
         raise ValueError("must be a number of seconds")
+    if float(str(value)) > _DAY:
+        raise ValueError(f"must be a number of seconds, at most {_DAY:,}")
     return float(str(value))
 
 
-def _positive_seconds(value: object) -> float:
-    seconds = _seconds(value)
-    if not 0 < seconds <= 600:
-        raise ValueError("must be a number of seconds, above 0 and at most 600")
-    return seconds
+def _positive_seconds(most: int) -> Parse:
+    def parse(value: object) -> float:
+        seconds = _seconds(value)
+        if not 0 < seconds <= most:
+            raise ValueError(f"must be a number of seconds, above 0 and at most {most:,}")
+        return seconds
+
+    return parse
 
 
 def _one_of(*words: str) -> Parse:
@@ -382,7 +396,7 @@ KEYS: tuple[Key, ...] = (
         embedding.variable,
         placeholder="NAME",
     ),
-    Key("chat_timeout", "how long one request to chat_url may take", _positive_seconds, 60.0, placeholder=SECONDS),
+    Key("chat_timeout", "how long one request to chat_url may take", _positive_seconds(600), 60.0, placeholder=SECONDS),
     _choice(
         "short_term_profile",
         "the short-term policy of conversations that are created without one; ballerina: a summary takes the place of "
@@ -457,7 +471,7 @@ KEYS: tuple[Key, ...] = (
         1_024,
     ),
     _bytes_of("receive_limit_bytes", "the largest request", "64 KiB", "1 GiB", 4 << 20),
-    Key("default_timeout", "the deadline of a call that has none", _seconds, 30.0, placeholder=SECONDS),
+    Key("default_timeout", "the deadline of a call that has none", _positive_seconds(_DAY), 30.0, placeholder=SECONDS),
     Key(
         "memory_limit",
         "the memory that the process may take: the bounds below that are not set are fitted into it, with room for the "
