@@ -24,6 +24,8 @@ STORAGE = {
 }
 """What is compared with LibSQL, by the names in figures."""
 SEMANTIC_READ, TURN = "semantic read", "turn"
+EMPTY = "empty call"
+"""An RPC that does nothing, by gRPC's library alone: what a call to another process costs at least."""
 SMALL, LARGE = "search of 10000", "search of 100000"
 FILLS = ("fill conversations", "fill runs", "fill 10000 vectors", "fill memory")
 FILL_LARGE = "fill 100000 vectors"
@@ -46,6 +48,7 @@ def run(bench: Bench) -> dict[str, Figure]:
         remora.rest()
         cells = [_cell(engine, load) for load in _loads() for engine in (remora, in_memory, libsql)]
         cells += [_cell(engine, load) for load in _filtered(LARGE) for engine in (remora, in_memory)]
+        cells.append(_cell(remora, EMPTY))
         rows = measure(replace(bench, budget=min(bench.budget, BUDGET)), cells, "voltagent")
         rpcs = turn_rpcs(remora)
     show(bench.console, "VoltAgent's adapters, one call after the other", [*filled, *rows])
@@ -83,7 +86,7 @@ def turn_rpcs(remora: Adapters) -> Figure:
 
 
 def figures(rows: list[Row]) -> dict[str, Figure]:
-    """Times over those of the others."""
+    """Times over those of the others, and of an empty call over those of LibSQL."""
 
     def over(other: str, load: str) -> Figure | None:
         return ratio(rows, (REMORA, load), (other, load), seconds_a_call)
@@ -91,6 +94,10 @@ def figures(rows: list[Row]) -> dict[str, Figure]:
     return present(
         {
             **{f"voltagent_{name}_over_libsql": over(LIBSQL, load) for name, load in STORAGE.items()},
+            **{
+                f"voltagent_empty_call_over_libsql_{name}": ratio(rows, (REMORA, EMPTY), (LIBSQL, load), seconds_a_call)
+                for name, load in STORAGE.items()
+            },
             "voltagent_vector_search_10k_over_inmemory": over(IN_MEMORY, SMALL),
             "voltagent_vector_search_100k_over_inmemory": over(IN_MEMORY, LARGE),
             "voltagent_semantic_read_over_libsql": over(LIBSQL, SEMANTIC_READ),

@@ -143,9 +143,11 @@ def test_voltagents_adapters_are_compared_under_their_names() -> None:
         *(row("remora", load, 3.0) for load in loads),
         *(row("inmemory", load, 6.0) for load in loads),
         *(row("libsql", load, 12.0) for load in loads),
+        row("remora", "empty call", 1.5),
     ]
 
     assert medians(voltagent.figures(measured)) == {
+        **{f"voltagent_empty_call_over_libsql_{name}": 0.125 for name in voltagent.STORAGE},
         "voltagent_add_message_over_libsql": 0.25,
         "voltagent_add_messages_100_over_libsql": 0.25,
         "voltagent_get_messages_50_over_libsql": 0.25,

@@ -1,6 +1,7 @@
 // What is compared: Remora, VoltAgent's memory in the process, and LibSQL in files.
 
 import { join } from "node:path";
+import { Client, credentials } from "@grpc/grpc-js";
 import {
   InMemoryStorageAdapter,
   InMemoryVectorAdapter,
@@ -19,13 +20,32 @@ export interface Engine {
   vectors(name: string): VectorAdapter;
   /** With semantic search. */
   memory(name: string): Memory;
+  /** What any call costs where the engine is another process: the library of gRPC, and a server that has nothing to do. */
+  emptyCall?: () => Promise<unknown>;
   /** How many RPCs were made. */
   rpcs(): number;
 }
 
 /** The server is stopped while others are measured. */
 const TIMEOUT_MS = 600_000;
+const HEALTH = "/grpc.health.v1.Health/Check";
 const embedding = new NumberedTexts();
+
+function emptyCall(endpoint: string): () => Promise<unknown> {
+  const grpc = new Client(endpoint, credentials.createInsecure());
+  const nothing = Buffer.alloc(0);
+  return () =>
+    new Promise((resolve, reject) => {
+      const answered = (error: Error | null) => (error ? reject(error) : resolve(undefined));
+      grpc.makeUnaryRequest(
+        HEALTH,
+        () => nothing,
+        (reply) => reply,
+        undefined,
+        answered,
+      );
+    });
+}
 
 function remora(endpoint: string): Engine {
   const made: string[][] = [];
@@ -38,6 +58,7 @@ function remora(endpoint: string): Engine {
     storage: () => new RemoraMemoryAdapter({ client: client("storage") }),
     vectors: (collection) => new RemoraVectorAdapter({ client: client("vectors"), collection }),
     memory: (tenant) => new RemoraMemory({ client: client(tenant), embedding }),
+    emptyCall: emptyCall(endpoint),
     rpcs: () => made.reduce((sum, calls) => sum + calls.length, 0),
   };
 }

@@ -32,7 +32,8 @@ const ASKED = 10_000_000;
 const STORED_MS = 1_500;
 
 export function loads(engine: Engine): Record<string, Load> {
-  return { ...storageLoads(engine), ...vectorLoads(engine), ...memoryLoads(engine) };
+  const empty = engine.emptyCall ? { "empty call": { most: CALLS, call: engine.emptyCall } } : {};
+  return { ...storageLoads(engine), ...vectorLoads(engine), ...memoryLoads(engine), ...empty };
 }
 
 function storageLoads(engine: Engine): Record<string, Load> {
