@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from tests.commands.terminal import begin, done, on_terminal, remora
 from tests.patience import PATIENCE
+from tests.ports import free_port
 from tests.tokens import token_file
 
 from remora import Image, Media, Message, Remora
@@ -243,6 +244,16 @@ def test_what_cannot_be_shown_is_said_in_one_line(endpoint: str, arguments: list
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("command", [["log"], ["search", "hello"], ["export", "-"], ["context", "list"]])
+def test_an_address_for_probes_is_said_to_have_no_data(command: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    probes = f"127.0.0.1:{free_port()}"
+    with serve("--model=none", f"--health-listen={probes}"):
+        code = main([*command, f"--endpoint={probes}"])
+
+    assert code == 1
+    assert capsys.readouterr().err.startswith(f"remora: the server at {probes} answers no calls for data: name another")
+
+
 def test_the_tenant_and_the_token_are_taken_from_the_environment(endpoint: str, tmp_path: Path) -> None:
     tokens = token_file(tmp_path / "tokens", "secret acme")
     assert b"trip" in done(endpoint, "log", variables={"REMORA_TENANT": "acme"})

@@ -14,6 +14,7 @@ from remora.errors import (
     ConnectionFailedError,
     DeadlineExceededError,
     InvalidFieldError,
+    MethodUnknownError,
     TlsFault,
 )
 from remora_server.commands.failures import CommandFailed, Misused
@@ -157,3 +158,8 @@ def _require_answer(client: Remora) -> None:
         client.count_tokens("", timeout=CONNECT_SECONDS)
     except DeadlineExceededError:
         client.count_tokens("")
+    except MethodUnknownError as error:
+        raise CommandFailed(
+            f"the server at {client.endpoint} answers no calls for data: name another address with --endpoint or "
+            f"${ENDPOINT_VARIABLE}; that of --health-listen is for probes"
+        ) from error

@@ -73,6 +73,11 @@ class Lines:
             yield value, self.bytes - before
         if value.get("records") != self.records:
             raise CommandFailed(f"{self.name} is not complete: it has {self.records} records of {value.get('records')}")
+        if any(line.strip() for line in self._lines()):
+            raise CommandFailed(
+                f"{self.name}: more follows the end of the export in line {self.number}: "
+                "import it from a file of its own"
+            )
 
     def _next(self) -> dict[str, Any]:
         first, self._first = self._first, None
