@@ -17,6 +17,7 @@ from tests.suites.conftest import Server
 from remora import AsyncRemora, Condition, PathCondition
 from remora.errors import DeadlineExceededError, InvalidArgumentError, RemoraError, WrongTypeError
 from remora.nat import MissingUserError, RemoraEditor, RemoraMemoryItem
+from remora.nat.editor import CALLS_AT_ONCE
 
 
 def identify(user: str) -> None:
@@ -423,6 +424,86 @@ async def test_a_search_that_is_cancelled_does_not_cancel_what_is_added_behind(c
         await searching
 
     assert memories(await editor.search("tea", user_id="sarah")) == ["Sarah likes zinnia tea"]
+
+
+async def test_a_burst_behind_is_few_calls_at_a_time_and_none_is_lost(client: AsyncRemora) -> None:
+    editor = RemoraEditor(client, write_behind=True)
+
+    async def add(number: int) -> None:
+        await editor.add_items([remembered(f"note {number}", f"user-{number % 10}")])
+
+    await asyncio.gather(*(add(number) for number in range(300)))
+    workers = len(editor._workers)
+    await editor.flush()
+
+    kept = [await client.user(f"user-{number}").memory_items.list_items(limit=None) for number in range(10)]
+    assert [len(items) for items in kept] == [30] * 10
+    assert workers <= CALLS_AT_ONCE
+
+
+async def test_what_waits_behind_a_server_that_is_gone_fails_together(
+    own_server: Server, caplog: pytest.LogCaptureFixture
+) -> None:
+    editor = await unreachable(own_server, write_behind=True)
+
+    for number in range(200):
+        await editor.add_items([remembered("tea", f"user-{number}")])
+    await editor.flush()
+
+    assert 1 <= caplog.text.count("what was added is lost") <= CALLS_AT_ONCE
+    assert not editor._waiting
+
+
+async def test_an_item_that_is_refused_behind_is_lost_alone(
+    client: AsyncRemora, caplog: pytest.LogCaptureFixture
+) -> None:
+    editor = RemoraEditor(client, write_behind=True)
+
+    for text in ("tea", "x" * 300_000, "rum"):
+        await editor.add_items([said(text)])
+    await editor.flush()
+
+    assert set(memories(await editor.search("drink", user_id="sarah"))) == {"user: tea", "user: rum"}
+    assert caplog.text.count("what was added is lost") == 1
+
+
+def test_what_waits_behind_when_its_loop_ends_holds_up_no_other(server: Server, tenant: str) -> None:
+    client = AsyncRemora(server.endpoint, tenant=tenant, timeout=60)
+    editor = RemoraEditor(client, write_behind=True)
+
+    async def add() -> None:
+        await editor.add_items([remembered("tea"), remembered("rum", "tom")])
+
+    async def found() -> list[MemoryItem]:
+        await editor.add_items([remembered("milk")])
+        return await editor.search("milk", top_k=1, user_id="sarah")
+
+    asyncio.run(add())
+
+    assert memories(asyncio.run(found())) == ["milk"]
+
+
+async def test_two_loops_at_once_cannot_add_behind(silent: str) -> None:
+    async with AsyncRemora(silent, timeout=60) as client:
+        editor = RemoraEditor(client, write_behind=True)
+        await editor.add_items([remembered("tea")])
+
+        def beside() -> None:
+            asyncio.run(editor.add_items([remembered("rum")]))
+
+        with pytest.raises(RuntimeError, match="belongs to one event loop; make another for this one"):
+            await asyncio.to_thread(beside)
+
+
+async def test_who_waits_behind_a_client_that_is_closed_goes_on(silent: str, caplog: pytest.LogCaptureFixture) -> None:
+    async with AsyncRemora(silent, timeout=60) as client:
+        editor = RemoraEditor(client, write_behind=True)
+        await editor.add_items([remembered("tea")])
+        flushing = asyncio.create_task(editor.flush())
+        await asyncio.sleep(0.1)
+    await flushing
+
+    assert "what was added is lost" in caplog.text
 
 
 async def test_what_fails_behind_is_only_logged(own_server: Server, caplog: pytest.LogCaptureFixture) -> None:

@@ -2,9 +2,11 @@
 
 import asyncio
 import logging
+import time
 from collections import defaultdict
 from collections.abc import Collection, Coroutine, Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, cast
 
 from nat.memory.interfaces import MemoryEditor
 from nat.memory.models import MemoryItem
@@ -14,7 +16,7 @@ from remora import memory_items as remora
 from remora._async.client import AsyncRemora
 from remora._async.memory_items import AsyncMemoryItems
 from remora._checks import check_of
-from remora.errors import RemoraError
+from remora.errors import DeadlineExceededError, InvalidArgumentError, RemoraError, UnavailableError
 from remora.filters import Condition, Filter, Where
 from remora.nat import context
 from remora.nat.items import USER_CONTEXT, RemoraMemoryItem, as_text, from_remora, to_remora
@@ -28,6 +30,12 @@ ADDED_BYTES = 3 << 20
 """Items, and their bytes, that one call adds."""
 MOST_WAITING = 1_000
 """How many additions wait in the background: the next one waits with them."""
+CALLS_AT_ONCE = 4
+MOST_TOGETHER = 16
+TOGETHER_BYTES = 64 << 10
+"""How many calls of the background are under way at once, and the items, and their bytes, that one adds of several
+additions. The deadline of each begins when it is made, and in it the server embeds what the call has.
+"""
 
 _COUNT = check_of(int)
 _TEXTS = check_of(Collection[str])
@@ -48,7 +56,7 @@ class RemoraEditor(MemoryEditor):
     Wherever a `user_id` is missing, that of the request counts which the toolkit runs (`Context`). Each operation ends
     within the client's timeout, retries included. Failures are Remora's errors; with `fail_open`, a search then finds
     nothing and an addition is lost, and the log has a warning. With `write_behind`, additions happen in the background,
-    and the user's searches and deletions wait for them, which may take a timeout more.
+    and the user's searches and deletions wait for them.
     """
 
     def __init__(
@@ -69,7 +77,10 @@ class RemoraEditor(MemoryEditor):
         self._threshold = threshold
         self._include_context = include_context
         self._context_headers = context_headers
-        self._waiting: defaultdict[str, set[asyncio.Task[None]]] = defaultdict(set)
+        self._waiting: dict[str, list[_Addition]] = {}
+        self._unended: defaultdict[str, set[_Addition]] = defaultdict(set)
+        self._workers: set[asyncio.Task[None]] = set()
+        self._loop: asyncio.AbstractEventLoop | None = None
 
     async def add_items(
         self,
@@ -92,42 +103,110 @@ class RemoraEditor(MemoryEditor):
             by_user[_user(owner or item.user_id)].append(item)
         for user, own in by_user.items():
             made = [to_remora(item, known, self._ttl if ttl is None else ttl) for item in own]
-            memory = self._client.user(user).memory_items
             for some in _in_calls(made):
-                await self._added(user, memory.add(some))
+                await self._added(user, some)
 
-    async def _added(self, user: str, adding: Coroutine[Any, Any, object]) -> None:
+    async def _added(self, user: str, items: list[remora.MemoryItem]) -> None:
         if not self._write_behind:
+            adding = self._client.user(user).memory_items.add(items)
             await self._unless_it_fails(adding, "what was added is lost")
             return
-        if sum(map(len, self._waiting.values())) >= MOST_WAITING:
+        loop = self._own_loop()
+        if sum(map(len, self._unended.values())) >= MOST_WAITING:
             await self.flush()
-        task = asyncio.get_running_loop().create_task(self._in_background(adding))
-        self._waiting[user].add(task)
-        task.add_done_callback(lambda done: self._forget(user, done))
+        addition = _Addition(items, loop.create_future(), time.monotonic())
+        self._unended[user].add(addition)
+        self._waiting.setdefault(user, []).append(addition)
+        if len(self._workers) < CALLS_AT_ONCE:
+            worker = loop.create_task(self._work())
+            self._workers.add(worker)
+            worker.add_done_callback(self._workers.discard)
 
-    def _forget(self, user: str, done: asyncio.Task[None]) -> None:
-        waiting = self._waiting[user]
-        waiting.discard(done)
-        if not waiting:
-            del self._waiting[user]
+    def _own_loop(self) -> asyncio.AbstractEventLoop:
+        """The running event loop. What waited in one that has ended is lost. Raises RuntimeError beside another one."""
+        loop = asyncio.get_running_loop()
+        if self._loop is not loop:
+            if self._unended and self._loop is not None and not self._loop.is_closed():
+                raise RuntimeError("an editor with write_behind belongs to one event loop; make another for this one")
+            self._loop, self._waiting, self._workers = loop, {}, set()
+            self._unended.clear()
+        return loop
 
-    async def _in_background(self, adding: Coroutine[Any, Any, object]) -> None:
+    async def _work(self) -> None:
         try:
-            await adding
+            while self._waiting:
+                await self._add_next()
+        finally:  # at once, so that the next addition finds that it needs another
+            self._workers.discard(cast("asyncio.Task[None]", asyncio.current_task()))
+
+    async def _add_next(self) -> None:
+        """Adds what waits for one user, as much as one call takes."""
+        user = next(iter(self._waiting))
+        waiting = self._waiting.pop(user)
+        taken = waiting[: _fitting(waiting)]
+        if len(taken) < len(waiting):
+            self._waiting[user] = waiting[len(taken) :]
+        began = time.monotonic()
+        try:
+            await self._add_together(user, taken)
+        except (UnavailableError, DeadlineExceededError) as error:
+            taken += self._waiting_since(began)  # these have waited as long as this call: so much for each
+            _warn(error, f"what was added is lost ({len(taken)} additions)")
+        except asyncio.CancelledError:  # the event loop ends, and nobody would add the others
+            taken += [each for several in self._waiting.values() for each in several]
+            self._waiting.clear()
+            logger.warning("remora: closed, what was added is lost (%s additions)", len(taken))
+            raise
+        except Exception:
+            logger.exception("remora: the memory fails, what was added is lost")
+        finally:
+            self._end(taken)
+
+    def _waiting_since(self, began: float) -> list["_Addition"]:
+        """Takes out what has waited since before a time."""
+        every, self._waiting = self._waiting, {}
+        for user, several in every.items():
+            newer = [each for each in several if each.since > began]
+            if newer:
+                self._waiting[user] = newer
+        return [each for several in every.values() for each in several if each.since <= began]
+
+    async def _add_together(self, user: str, additions: Sequence["_Addition"]) -> None:
+        try:
+            await self._client.user(user).memory_items.add([item for each in additions for item in each.items])
+        except InvalidArgumentError as error:
+            if len(additions) == 1:
+                _warn(error, "what was added is lost")
+                return
+            for each in additions:  # one of them is to blame: the others are not lost with it
+                await self._add_together(user, [each])
+        except (UnavailableError, DeadlineExceededError):
+            raise
         except RemoraError as error:
             _warn(error, "what was added is lost")
+
+    def _end(self, additions: Sequence["_Addition"]) -> None:
+        for user in list(self._unended):
+            self._unended[user].difference_update(additions)
+            if not self._unended[user]:
+                del self._unended[user]
+        for each in additions:
+            if not each.ended.done():
+                each.ended.set_result(None)
 
     async def flush(self, user_id: str | None = None) -> None:
         """Waits until what was added in the background is stored, for one user or for all, or has failed.
 
         Who stops waiting, such as a request that is cancelled, does not stop the additions.
         """
-        tasks = self._waiting.get(user_id, set()) if user_id else set().union(*self._waiting.values())
-        if tasks:
-            done, _ = await asyncio.wait(tasks)
-            for each in done:
-                each.result()
+        if not self._unended:
+            return
+        self._own_loop()
+        if user_id and user_id in self._waiting:  # those for whom somebody waits come first
+            self._waiting = {user_id: self._waiting.pop(user_id), **self._waiting}
+        unended = self._unended.get(user_id, set()) if user_id else set().union(*self._unended.values())
+        if unended:
+            await asyncio.wait([each.ended for each in unended])
 
     async def search(
         self,
@@ -225,6 +304,26 @@ class RemoraEditor(MemoryEditor):
                 raise
             _warn(error, without)
             return None
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class _Addition:
+    """Items of one user that are added in the background, all or none."""
+
+    items: list[remora.MemoryItem]
+    ended: "asyncio.Future[None]"
+    since: float
+
+
+def _fitting(additions: Sequence[_Addition]) -> int:
+    """How many of the first additions are added in one call; at least one."""
+    count = size = 0
+    for position, each in enumerate(additions):
+        count += len(each.items)
+        size += sum(item.to_proto().ByteSize() for item in each.items)
+        if position and (count > MOST_TOGETHER or size > TOGETHER_BYTES):
+            return position
+    return len(additions)
 
 
 def _in_order(
