@@ -285,6 +285,16 @@ def test_at_no_time_the_same_is_known_twice(drafts: list[FactDraft]) -> None:
         assert all(sum(fact.holds_at(time) for fact in book.recorded.values()) <= 1 for time in range(14))
 
 
+def test_what_had_ended_gets_no_period_of_its_own_when_it_is_said_again() -> None:
+    book = Book()
+    book.write(20, replace(MUNICH, valid_from=4), replace(HOME, valid_to=6), replace(HOME, valid_from=5, valid_to=10))
+    book.write(30, replace(TEA, valid_to=6), replace(TEA, valid_from=6, valid_to=11))
+    book.write(40, replace(TEA, valid_from=5, valid_to=10))
+
+    assert [book.objects(valid=time, recorded=40) for time in (4, 5, 9)] == [{"Munich"}, *[{"Berlin", "tea"}] * 2]
+    assert sum(fact.holds_at(7) for fact in book.recorded.values()) == 2
+
+
 def test_an_end_is_that_of_what_began_last() -> None:
     book = Book()
     book.write(1, replace(TEA, valid_from=1, valid_to=3), replace(TEA, valid_from=5))

@@ -348,11 +348,13 @@ def _require_order(draft: FactDraft, field: str) -> None:
 
 
 def _touches(fact: Fact, start: int, end: int | None) -> bool:
-    """Whether a fact holds at any time between a start and an end, or begins then. What is past is the same again if it
-    ended at the same time.
+    """Whether a fact holds at any time between a start and an end, or begins then. What is past is the same again only
+    if it ended at the same time.
     """
+    if fact.is_past:
+        return start == end == fact.valid_from
     if start == fact.valid_from:
-        return start == end or not fact.is_past
+        return True
     return start < (math.inf if fact.valid_to is None else fact.valid_to) and fact.valid_from < (
         math.inf if end is None else end
     )
