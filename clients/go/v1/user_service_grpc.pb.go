@@ -30,7 +30,8 @@ const (
 type UserServiceClient interface {
 	// Deletes everything of one user: the conversations it owns, its messages and steps in others, its working memory, its
 	// workflow runs and its agents' history entries with their steps, its timeline events, spans and log
-	// records, its vectors, and its memory items.
+	// records, its vectors, memory items and facts, the store items and checkpoints that name it, its receipts, and what
+	// receipts of others keep of it.
 	DeleteUser(ctx context.Context, in *DeleteUserRequest, opts ...grpc.CallOption) (*DeleteUserResponse, error)
 }
 
@@ -60,7 +61,8 @@ func (c *userServiceClient) DeleteUser(ctx context.Context, in *DeleteUserReques
 type UserServiceServer interface {
 	// Deletes everything of one user: the conversations it owns, its messages and steps in others, its working memory, its
 	// workflow runs and its agents' history entries with their steps, its timeline events, spans and log
-	// records, its vectors, and its memory items.
+	// records, its vectors, memory items and facts, the store items and checkpoints that name it, its receipts, and what
+	// receipts of others keep of it.
 	DeleteUser(context.Context, *DeleteUserRequest) (*DeleteUserResponse, error)
 	mustEmbedUnimplementedUserServiceServer()
 }

@@ -49,7 +49,8 @@ class UserServiceServicer:
     def DeleteUser(self, request, context):
         """Deletes everything of one user: the conversations it owns, its messages and steps in others, its working memory, its
         workflow runs and its agents' history entries with their steps, its timeline events, spans and log
-        records, its vectors, and its memory items.
+        records, its vectors, memory items and facts, the store items and checkpoints that name it, its receipts, and what
+        receipts of others keep of it.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

@@ -36,7 +36,8 @@ class UserServiceStub:
     DeleteUser: _grpc.UnaryUnaryMultiCallable[_user_service_pb2.DeleteUserRequest, _user_service_pb2.DeleteUserResponse]
     """Deletes everything of one user: the conversations it owns, its messages and steps in others, its working memory, its
     workflow runs and its agents' history entries with their steps, its timeline events, spans and log
-    records, its vectors, and its memory items.
+    records, its vectors, memory items and facts, the store items and checkpoints that name it, its receipts, and what
+    receipts of others keep of it.
     """
 
 @_typing.type_check_only
@@ -47,7 +48,8 @@ class UserServiceAsyncStub(UserServiceStub):
     DeleteUser: _aio.UnaryUnaryMultiCallable[_user_service_pb2.DeleteUserRequest, _user_service_pb2.DeleteUserResponse]  # type: ignore[assignment]
     """Deletes everything of one user: the conversations it owns, its messages and steps in others, its working memory, its
     workflow runs and its agents' history entries with their steps, its timeline events, spans and log
-    records, its vectors, and its memory items.
+    records, its vectors, memory items and facts, the store items and checkpoints that name it, its receipts, and what
+    receipts of others keep of it.
     """
 
 class UserServiceServicer(metaclass=_abc_1.ABCMeta):
@@ -61,7 +63,8 @@ class UserServiceServicer(metaclass=_abc_1.ABCMeta):
     ) -> _typing.Union[_user_service_pb2.DeleteUserResponse, _abc.Awaitable[_user_service_pb2.DeleteUserResponse]]:
         """Deletes everything of one user: the conversations it owns, its messages and steps in others, its working memory, its
         workflow runs and its agents' history entries with their steps, its timeline events, spans and log
-        records, its vectors, and its memory items.
+        records, its vectors, memory items and facts, the store items and checkpoints that name it, its receipts, and what
+        receipts of others keep of it.
         """
 
 def add_UserServiceServicer_to_server(servicer: UserServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

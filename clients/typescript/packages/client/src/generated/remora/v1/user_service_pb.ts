@@ -93,7 +93,8 @@ export const UserService: GenService<{
   /**
    * Deletes everything of one user: the conversations it owns, its messages and steps in others, its working memory, its
    * workflow runs and its agents' history entries with their steps, its timeline events, spans and log
-   * records, its vectors, and its memory items.
+   * records, its vectors, memory items and facts, the store items and checkpoints that name it, its receipts, and what
+   * receipts of others keep of it.
    *
    * @generated from rpc remora.v1.UserService.DeleteUser
    */
