@@ -36,7 +36,7 @@ class AsyncMemoryItems:
         """Adds a text, an item or several `items`, all or none, and returns their ids.
 
         One with a known id is replaced. They are found by the next search: the server embeds them before it answers,
-        which takes 5 to 10 ms for an item. Give hundreds of them a longer `timeout`.
+        which takes milliseconds for each. Give hundreds of them a longer `timeout`.
         """
         several = [MemoryItem(items)] if isinstance(items, str) else [items] if isinstance(items, MemoryItem) else items
         request = wire.AddMemoryItemsRequest(user_id=self._user_id, items=[item.to_proto() for item in several])
