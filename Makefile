@@ -83,7 +83,7 @@ lint: check-format check-lint check-types check-layers check-contract ## Check f
 
 .PHONY: test
 test: $(READY) $(if $(shell command -v npm),$(TYPESCRIPT)) ## Run the tests of Rust, Python, TypeScript and Go, without the slow ones
-	@tools/run_parts.sh "Rust's tests" tools/test_rust.sh "Python's tests" "$(PYTEST) $(BRIEF)" \
+	@tools/run_parts.sh --together "Rust's tests" tools/test_rust.sh "Python's tests" "$(PYTEST) $(BRIEF)" \
 		"TypeScript's tests" "tools/test_typescript.sh --if-installed" "Go's tests" "tools/test_go.sh --if-installed"
 
 .PHONY: test-rust
@@ -198,7 +198,7 @@ check-native: build
 .PHONY: check-tests
 # npm also installs pyright, for tests of what it says of users' code.
 check-tests: $(READY) $(BUF) $(TYPESCRIPT)
-	@tools/run_parts.sh "Rust's tests" tools/test_rust.sh "Python's tests" "$(PYTEST) $(CHECKED)" \
+	@tools/run_parts.sh --together "Rust's tests" tools/test_rust.sh "Python's tests" "$(PYTEST) $(CHECKED)" \
 		"TypeScript's tests" tools/test_typescript.sh "Go's tests" tools/test_go.sh
 
 .PHONY: check-deploy

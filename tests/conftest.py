@@ -21,7 +21,9 @@ os.environ.setdefault("REMORA_MODEL_DIR", str(ROOT / ".cache" / "model"))
 # Tests run beside others on small machines: how long an example takes is no property of the code.
 hypothesis.settings.register_profile("remora", deadline=None, print_blob=True)
 hypothesis.settings.register_profile("check", hypothesis.settings.get_profile("remora"), max_examples=30)
-hypothesis.settings.register_profile("brief", hypothesis.settings.get_profile("remora"), max_examples=10)
+hypothesis.settings.register_profile(
+    "brief", hypothesis.settings.get_profile("remora"), max_examples=10, stateful_step_count=25
+)
 hypothesis.settings.load_profile("remora")
 
 check_order()

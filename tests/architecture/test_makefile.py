@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import re
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -56,6 +58,35 @@ def test_every_part_runs_and_those_that_failed_stand_last_with_their_names() -> 
     assert done.returncode == 1
     said = re.sub(r"in \d+ s", "in 0 s", done.stdout)
     assert said == "1\n2\n\nFAILED  one, in 0 s\npassed  two, in 0 s\nFAILED  three, in 0 s\n    a::b\n"
+
+
+def test_parts_that_run_together_name_their_lines(tmp_path: Path) -> None:
+    # Each waits for what the other does: neither would end alone.
+    met = f"touch {tmp_path}/$0; while [ ! -e {tmp_path}/$1 ]; do sleep 0.01; done; echo $0"
+    parts = ["one", f"bash -c '{met}' a b", "two", f"bash -c '{met}' b a; exit 3"]
+
+    done = ended("tools/run_parts.sh", "--together", *parts)
+
+    assert done.returncode == 1
+    *lines, blank, first, second = re.sub(r"in \d+ s", "in 0 s", done.stdout).splitlines()
+    assert sorted(lines) == ["one: a", "two: b"]
+    assert [blank, first, second] == ["", "passed  one, in 0 s", "FAILED  two, in 0 s"]
+
+
+def test_an_interrupt_ends_parts_that_run_together(tmp_path: Path) -> None:
+    waiting = 'trap "echo ended; exit 1" INT; touch "$0"; while :; do sleep 0.01; done'
+    parts = [part for name in ("one", "two") for part in (name, f"bash -c '{waiting}' {tmp_path}/{name}")]
+    command = ["tools/run_parts.sh", "--together", *parts]
+    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True, start_new_session=True) as running:
+        while len(list(tmp_path.iterdir())) < 2:
+            assert running.poll() is None
+            time.sleep(0.01)
+
+        os.killpg(running.pid, signal.SIGINT)
+        said, _ = running.communicate()
+
+    assert running.returncode == 130
+    assert sorted(said.splitlines()) == ["one: ended", "two: ended"]
 
 
 def test_the_names_of_rusts_tests_that_failed_are_kept(tmp_path: Path) -> None:
