@@ -244,6 +244,18 @@ def test_what_is_cleared_goes_from_receipts(tenant: Tenant) -> None:
     assert texts(tenant) == [None, None, "theirs"]
 
 
+def test_what_is_shown_again_after_it_was_cleared_is_kept_again(tenant: Tenant) -> None:
+    system = ReplyItem("", 0, encoded(Message(role="system", text="Be brief.")), b"")
+    write(tenant, draft(tenant, "r", system, *said(tenant)))
+    tenant.store.messages.clear(tenant.write, "c", "sarah")
+    tenant.append("c")
+
+    write(tenant, draft(tenant, "again", system, *said(tenant)))
+
+    assert texts(tenant, "again") == ["Be brief.", "c"]
+    assert got(tenant, "again").request == b"request"
+
+
 def test_receipts_go_with_their_user_and_messages_with_theirs(tenant: Tenant) -> None:
     write(tenant, draft(tenant, "r", *said(tenant), *said(tenant, "tom")))
 

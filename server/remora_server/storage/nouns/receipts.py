@@ -83,13 +83,14 @@ class _Fact(Struct, frozen=True):
 
 
 class _Known(Struct, frozen=True):
-    """What is known of a content that was written: what names it, and until when it is there."""
+    """What is known of a content: what names it, until when it is there, and at which revision it was written."""
 
     user_id: str
     message_id: str
     sequence: int
     revision: int
-    expire_time: int
+    expire_time: int = 0
+    written: int = 0
 
 
 class _Drawn(Struct, frozen=True):
@@ -144,8 +145,8 @@ class Receipts:
         self._conversations = conversations
         self._windows = windows
         self._known: OrderedDict[tuple[int, int], _Known] = OrderedDict()
-        self._known_facts: OrderedDict[tuple[str, str, int], int] = OrderedDict()
-        """Of facts that were written, until when they are there."""
+        self._known_facts: OrderedDict[tuple[str, str, int], tuple[int, int]] = OrderedDict()
+        """Of facts that were written, until when they are there, and at which revision they were written."""
         self._erased: OrderedDict[tuple[str, str], int] = OrderedDict()
         """At which revisions users were erased of late: a receipt of before is not written any more."""
 
@@ -172,7 +173,7 @@ class Receipts:
 
     def write(self, write: Write, drafts: Sequence[ReceiptDraft], lifetime: int) -> None:
         drawn = [each for draft in drafts if (each := self._drawn(write, draft, lifetime)) is not None]
-        written: dict[tuple[int, int], _Known] = {}
+        contents: dict[tuple[int, int], tuple[_Content, int]] = {}
         facts: dict[tuple[str, str, int], int] = {}
 
         def plan(found: _Accepted, now: int) -> Planned | None:
@@ -180,17 +181,17 @@ class Receipts:
             puts = [_put(each) for each in kept]
             for content, expire_time in self._alive(kept, found):
                 puts.append(Put(RECEIPT_CONTENTS, content.uid, content.message, expire_time=expire_time))
-                written[content.identity] = _known(content, expire_time)
+                contents[content.identity] = content, expire_time
             for fact, expire_time in self._recorded(kept):
                 puts.append(Put(RECEIPT_FACTS, 0, fact.stored, expire_time=expire_time))
                 facts[fact.identity] = expire_time
             return Planned(self._records.changes(write, puts), Outcome(revision=0, time=now)) if puts else None
 
-        self._commands.run(write, self._held(write, drawn), plan)
-        for identity, known in written.items():
-            _note(self._known, identity, known, MOST_KNOWN)
+        written = self._commands.run(write, self._held(write, drawn), plan).revision
+        for identity, (content, expire_time) in contents.items():
+            _note(self._known, identity, _known(content, expire_time, written), MOST_KNOWN)
         for marked, expire_time in facts.items():
-            _note(self._known_facts, marked, expire_time, MOST_KNOWN)
+            _note(self._known_facts, marked, (expire_time, written), MOST_KNOWN)
 
     def _is_owned(self, write: Write, stored: StoredReceipt) -> bool:
         """Whether its user was not erased after the reply."""
@@ -212,15 +213,14 @@ class Receipts:
                 content.message.conversation_id
                 for each in drawn
                 for content in each.contents
-                if self._may_be_gone(content, each.stored.revision)
+                if self._may_be_gone(content.uid, content.message.sequence, each.stored.revision)
             }
             yield {each: self._loader.accepted(write, each) for each in sorted(lost)}
 
-    def _may_be_gone(self, content: _Content, revision: int) -> bool:
+    def _may_be_gone(self, uid: int, sequence: int, revision: int) -> bool:
         """Whether a message, or what belongs to a conversation as a whole, may be gone since a revision."""
         of_conversation = (OF_REQUEST, OF_SUMMARY, OF_MEMORY)
-        sequence = OF_REQUEST if content.message.sequence in of_conversation else content.message.sequence
-        return self._windows.has_lost(content.uid, revision, sequence)
+        return self._windows.has_lost(uid, revision, OF_REQUEST if sequence in of_conversation else sequence)
 
     def _alive(self, drawn: Sequence[_Drawn], found: _Accepted) -> Iterator[tuple[_Content, int]]:
         """The contents, each once, of what was not erased since it was read, and until when they last."""
@@ -292,11 +292,11 @@ class Receipts:
         )
         missing = list(self._name_items(stored, owner, draft.items, expire_time))
         facts = [_fact(item, owner, write.tenant_id) for item in draft.items if item.fact_id]
-        facts = [fact for fact in facts if self._known_facts.get(fact.identity, 0) < expire_time]
+        facts = [fact for fact in facts if not self._has_fact(fact, expire_time)]
         if draft.conversation_id:
             stored.request_digest = digest(draft.request)
             request = _of_request(owner, draft.request, stored.request_digest)
-            missing += [] if self._has(request.identity, expire_time) else [request]
+            missing += [request] if self._found(request.identity, expire_time) is None else []
         else:
             stored.request = draft.request
         return _Drawn(stored, expire_time, missing, facts)
@@ -321,12 +321,12 @@ class Receipts:
         names: list[tuple[int, int, int, str, int]] = []
         for item in items:
             uid, marked = item.uid or owner.conversation_uid, digest(item.encoded)
-            known = self._known.get((uid, marked))
+            known = self._found((uid, marked), expire_time)
             if item.fact_id:
-                uid, known = OF_FACT, _Known(owner.user_id, item.fact_id, OF_FACT, 0, 0)
-            elif known is None or known.expire_time < expire_time:
+                uid, known = OF_FACT, _Known(owner.user_id, item.fact_id, OF_FACT, 0)
+            elif known is None:
                 content = _content(item, owner, uid, marked)
-                known = _known(content, 0)
+                known = _known(content)
                 yield content
             scope = scopes.get((item.conversation_id, uid, known.user_id))
             if scope is None:
@@ -336,9 +336,17 @@ class Receipts:
         for field, values in zip(_ITEM_FIELDS, zip(*names, strict=True), strict=False):
             getattr(stored, field).extend(values)
 
-    def _has(self, identity: tuple[int, int], expire_time: int) -> bool:
+    def _found(self, identity: tuple[int, int], expire_time: int) -> _Known | None:
+        """What is known of a content that is there until a time. One that may have been erased since is not known."""
         known = self._known.get(identity)
-        return known is not None and known.expire_time >= expire_time
+        if known is None or known.expire_time < expire_time:
+            return None
+        return None if self._may_be_gone(identity[0], known.sequence, known.written) else known
+
+    def _has_fact(self, fact: _Fact, expire_time: int) -> bool:
+        """Whether a fact is there until a time."""
+        until, written = self._known_facts.get(fact.identity, (0, 0))
+        return until >= expire_time and not self._is_forgotten(fact, written)
 
     def get(self, read: Read, receipt_id: str, user_id: str) -> tuple[Receipt, int]:
         found, revision = self._records.get(read, _place(receipt_id), _ONLY)
@@ -436,9 +444,9 @@ def _of_request(owner: ReceiptScope, request: bytes, marked: int) -> _Content:
     return _Content(content, owner.conversation_uid)
 
 
-def _known(content: _Content, expire_time: int) -> _Known:
+def _known(content: _Content, expire_time: int = 0, written: int = 0) -> _Known:
     message = content.message
-    return _Known(message.user_id, content.message_id, message.sequence, message.revision, expire_time)
+    return _Known(message.user_id, content.message_id, message.sequence, message.revision, expire_time, written)
 
 
 def _receipt(found: Record, stored: StoredReceipt, request: bytes | None) -> Receipt:
