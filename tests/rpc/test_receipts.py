@@ -353,6 +353,18 @@ def test_a_deleted_working_memory_is_named_and_left_out(
     assert replay(caller, remembering(caller).receipt_id).identical
 
 
+def test_the_working_memory_of_a_user_stays_when_all_facts_are_forgotten(caller: DirectCaller) -> None:
+    set_memories(caller)
+    add_facts(caller)
+    context = remembering(caller)
+    receipt(caller, context.receipt_id)
+
+    ask(caller, "ForgetFacts", pb.ForgetFactsRequest(user_id="u", all=pb.AllFacts()))
+
+    assert replay(caller, context.receipt_id).identical
+    assert replay(caller, remembering(caller).receipt_id).identical
+
+
 def test_a_system_prompt_holds_all_that_is_remembered(caller: DirectCaller) -> None:
     add_facts(caller)
 

@@ -33,7 +33,7 @@ from remora_server.storage.commit.changes import Change
 from remora_server.storage.commit.commands import Planned
 from remora_server.storage.nouns.context import StoreContext
 from remora_server.storage.nouns.newest_first import NewestFirst
-from remora_server.storage.nouns.receipts import forgotten_facts
+from remora_server.storage.nouns.receipts import MOST_NAMED, forgotten_facts
 from remora_server.storage.nouns.run_parts import answered
 from remora_server.storage.nouns.vector_index import VectorIndex
 from remora_server.storage.records.reader import Partition, PartitionQuery, Record
@@ -160,7 +160,8 @@ class Facts:
             forgotten = {_id(record) for record in self._versions(write, place, None)}
             if not forgotten:
                 return None
-            gone = [RemovePartitions(FACTS, 0, place.partition), *forgotten_facts(user_id, None)]
+            shown = forgotten_facts(user_id, sorted(forgotten) if len(forgotten) <= MOST_NAMED else None)
+            gone = [RemovePartitions(FACTS, 0, place.partition), *shown]
             return self._forgetting(write, user_id, self._records.changes(write, gone), forgotten)
 
         return self._commands.run(write, self._records.held_place(write, place), plan)
