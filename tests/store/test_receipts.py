@@ -256,6 +256,17 @@ def test_what_is_shown_again_after_it_was_cleared_is_kept_again(tenant: Tenant) 
     assert got(tenant, "again").request == b"request"
 
 
+def test_what_is_cleared_leaves_the_same_request_of_another_user(tenant: Tenant) -> None:
+    system = ReplyItem("", 0, encoded(Message(role="system", text="Be brief.")), b"")
+    write(tenant, draft(tenant, "r", system))
+    write(tenant, draft(tenant, "theirs", system, user_id="tom"))
+
+    tenant.store.messages.clear(tenant.write, "c", "sarah")
+
+    assert texts(tenant, "theirs") == ["Be brief."]
+    assert got(tenant, "theirs").request == b"request"
+
+
 def test_receipts_go_with_their_user_and_messages_with_theirs(tenant: Tenant) -> None:
     write(tenant, draft(tenant, "r", *said(tenant), *said(tenant, "tom")))
 

@@ -55,6 +55,8 @@ OF_FACT = 0
 
 _Key = TypeVar("_Key", bound=Hashable)
 _Noted = TypeVar("_Noted")
+_Identity: TypeAlias = tuple[int, str, int]
+"""A content: its conversation, its user where it is no message, which has its user in itself, and its digest."""
 _Accepted: TypeAlias = Mapping[str, AcceptedConversation | None]
 """The conversations that have lost messages since a reply was made, and that had to be looked at."""
 
@@ -67,8 +69,9 @@ class _Content(Struct, frozen=True):
     message_id: str = ""
 
     @property
-    def identity(self) -> tuple[int, int]:
-        return self.uid, self.message.digest
+    def identity(self) -> _Identity:
+        message = self.message
+        return self.uid, message.user_id if message.sequence == OF_REQUEST else "", message.digest
 
 
 class _Fact(Struct, frozen=True):
@@ -144,7 +147,7 @@ class Receipts:
         self._records = context.records
         self._conversations = conversations
         self._windows = windows
-        self._known: OrderedDict[tuple[int, int], _Known] = OrderedDict()
+        self._known: OrderedDict[_Identity, _Known] = OrderedDict()
         self._known_facts: OrderedDict[tuple[str, str, int], tuple[int, int]] = OrderedDict()
         """Of facts that were written, until when they are there, and at which revision they were written."""
         self._erased: OrderedDict[tuple[str, str], int] = OrderedDict()
@@ -173,7 +176,7 @@ class Receipts:
 
     def write(self, write: Write, drafts: Sequence[ReceiptDraft], lifetime: int) -> None:
         drawn = [each for draft in drafts if (each := self._drawn(write, draft, lifetime)) is not None]
-        contents: dict[tuple[int, int], tuple[_Content, int]] = {}
+        contents: dict[_Identity, tuple[_Content, int]] = {}
         facts: dict[tuple[str, str, int], int] = {}
 
         def plan(found: _Accepted, now: int) -> Planned | None:
@@ -321,7 +324,7 @@ class Receipts:
         names: list[tuple[int, int, int, str, int]] = []
         for item in items:
             uid, marked = item.uid or owner.conversation_uid, digest(item.encoded)
-            known = self._found((uid, marked), expire_time)
+            known = self._found((uid, "" if item.uid else owner.user_id, marked), expire_time)
             if item.fact_id:
                 uid, known = OF_FACT, _Known(owner.user_id, item.fact_id, OF_FACT, 0)
             elif known is None:
@@ -336,7 +339,7 @@ class Receipts:
         for field, values in zip(_ITEM_FIELDS, zip(*names, strict=True), strict=False):
             getattr(stored, field).extend(values)
 
-    def _found(self, identity: tuple[int, int], expire_time: int) -> _Known | None:
+    def _found(self, identity: _Identity, expire_time: int) -> _Known | None:
         """What is known of a content that is there until a time. One that may have been erased since is not known."""
         known = self._known.get(identity)
         if known is None or known.expire_time < expire_time:
