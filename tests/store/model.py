@@ -163,6 +163,8 @@ class Kept:
     summary: Summary | None = None
     changes: list[tuple[int, int]] = field(default_factory=list)
     """The revisions that replaced or removed messages of its own user, and the lowest sequences."""
+    cleared: dict[str, int] = field(default_factory=dict)
+    """At which revisions all messages of users were cleared."""
 
     @property
     def head(self) -> Head:
@@ -457,6 +459,7 @@ class Messages:
     def clear_part(self, kept: Kept, user_id: str, revision: int, now: int) -> Outcome:
         """Clear a user's messages and steps, and what sums them up."""
         kept.steps = {key: row for key, row in kept.steps.items() if key[0] != user_id}
+        kept.cleared[user_id] = revision
         outcome = self._apply(kept, plan_clear(kept, user_id, now), revision)
         if user_id == kept.draft.user_id:
             kept.summary = None

@@ -102,7 +102,7 @@ class Receipts:
         if kept is None or (user_id and user_id != kept.receipt.user_id) or _has_expired(kept):
             raise ReceiptNotFound(receipt_id)
         found = kept.receipt
-        is_there = not found.conversation_id or _conversation(tenant, found.conversation_id, found.uid) is not None
+        is_there = not found.conversation_id or _is_uncleared(tenant, found, found.uid, found.user_id)
         return replace(found, request=found.request if is_there else None), revision
 
     def list(self, read: Read, query: ReceiptQuery) -> ReceiptPage:
@@ -127,7 +127,7 @@ class Receipts:
         tenant, _ = self._books.read(read)
         kept = tenant.receipts.rows[receipt.id]
         return [
-            content if _is_there(tenant, item, content) else None
+            content if _is_there(tenant, receipt, item, content) else None
             for item, content in zip(kept.receipt.items, kept.contents, strict=True)
         ]
 
@@ -146,17 +146,26 @@ def _item(item: ReplyItem, owner: str, uid: int) -> ReceiptItem:
     )
 
 
-def _conversation(tenant: Any, conversation_id: str, uid: int) -> Any:  # noqa: ANN401
-    kept = tenant.conversations.get(conversation_id)
-    return kept if kept is not None and kept.uid == uid else None
+def _conversation(tenant: Any, uid: int) -> Any:  # noqa: ANN401
+    return next((kept for kept in tenant.conversations.values() if kept.uid == uid), None)
 
 
-def _is_there(tenant: Any, item: ReceiptItem, content: bytes) -> bool:  # noqa: ANN401
+def _is_uncleared(tenant: Any, receipt: Receipt, uid: int, user_id: str) -> bool:  # noqa: ANN401
+    """Whether a conversation still has what it had of a user as a whole. What a later receipt has brought back is not
+    looked for.
+    """
+    kept = _conversation(tenant, uid)
+    return kept is not None and kept.cleared.get(user_id, 0) <= receipt.revision
+
+
+def _is_there(tenant: Any, receipt: Receipt, item: ReceiptItem, content: bytes) -> bool:  # noqa: ANN401
     if not item.uid:
         recorded = Message.FromString(content).create_time.ToMicroseconds()
         return bool(tenant.facts.has_version(item.user_id, item.message_id, recorded))
-    kept = next((kept for kept in tenant.conversations.values() if kept.uid == item.uid), None)
-    return kept is not None and (item.sequence == 0 or item.sequence in kept.messages)
+    if not item.sequence:
+        return _is_uncleared(tenant, receipt, item.uid, item.user_id)
+    kept = _conversation(tenant, item.uid)
+    return kept is not None and item.sequence in kept.messages
 
 
 def _has_expired(kept: Kept) -> bool:

@@ -244,6 +244,17 @@ def test_what_is_cleared_goes_from_receipts(tenant: Tenant) -> None:
     assert texts(tenant) == [None, None, "theirs"]
 
 
+def test_what_is_cleared_before_its_receipt_is_written_is_not_kept(tenant: Tenant) -> None:
+    system = ReplyItem("", 0, encoded(Message(role="system", text="Be brief.")), b"")
+    given, theirs = draft(tenant, "r", system, *said(tenant)), draft(tenant, "theirs", system, user_id="tom")
+    tenant.store.messages.clear(tenant.write, "c", "sarah")
+
+    write(tenant, given, theirs)
+
+    assert (got(tenant).request, texts(tenant)) == (None, [None, None, None])
+    assert (got(tenant, "theirs").request, texts(tenant, "theirs")) == (b"request", ["Be brief."])
+
+
 def test_what_is_shown_again_after_it_was_cleared_is_kept_again(tenant: Tenant) -> None:
     system = ReplyItem("", 0, encoded(Message(role="system", text="Be brief.")), b"")
     write(tenant, draft(tenant, "r", system, *said(tenant)))

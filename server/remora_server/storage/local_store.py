@@ -218,8 +218,14 @@ class LocalStore:
 
         self.conversations = Conversations(context, on_deleted=on_deleted, on_policy=events.changed)
         self.windows = Windows(context, self.conversations, events)
+        self.receipts = Receipts(context, self.conversations, self.windows)
         self.messages = Messages(
-            context, self.conversations, self.windows, count_tokens=count_tokens, on_puts=self.queues.add
+            context,
+            self.conversations,
+            self.windows,
+            count_tokens=count_tokens,
+            on_puts=self.queues.add,
+            on_cleared=self.receipts.cleared,
         )
         self.steps = Steps(context, self.conversations)
         self.workflow_runs = WorkflowRuns(context)
@@ -232,7 +238,6 @@ class LocalStore:
         self.vectors = Vectors(context, self.collections, vector_index)
         self.items = Items(context, ItemIndex(self.core, self.database, self.commits, options.vector_bytes))
         self.memory_items = MemoryItems(context, self._text_index(MEMORY_ITEMS, options))
-        self.receipts = Receipts(context, self.conversations, self.windows)
         self.working_memories = WorkingMemories(context, self.conversations, self.receipts)
         self.facts = Facts(context, self._text_index(FACTS, options), on_forgotten=self.receipts.forgotten)
         self.spans = Spans(context)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TypeAlias
 
 from msgspec.structs import replace
@@ -46,7 +47,9 @@ _Entry: TypeAlias = tuple[int, bytes]
 
 
 class Messages:
-    """Appends, edits, deletes and lists messages. `on_puts` is told of every accepted plan."""
+    """Appends, edits, deletes and lists messages. `on_puts` is told of every accepted plan, `on_cleared` of a clear:
+    the conversation's uid, the user and the revision.
+    """
 
     def __init__(
         self,
@@ -56,6 +59,7 @@ class Messages:
         *,
         count_tokens: CountTokens,
         on_puts: OnPuts,
+        on_cleared: Callable[[int, str, int], None],
     ) -> None:
         self._core = context.core
         self._commits = context.commits
@@ -67,6 +71,7 @@ class Messages:
         self._windows = windows
         self._count_tokens = count_tokens
         self._on_puts = on_puts
+        self._on_cleared = on_cleared
 
     def append(
         self,
@@ -119,7 +124,8 @@ class Messages:
         def plan(found: AcceptedConversation, now: int) -> Planned:
             user = user_id or found.head.user_id
             records = self._records.changes(write, self._records.cleared(found.head.uid, user))
-            return self._planned(write, conversation_id, plan_clear(found, user, now), {}, records)
+            planned = self._planned(write, conversation_id, plan_clear(found, user, now), {}, records)
+            return replace(planned, tell=partial(self._tell_cleared, found.head.uid, user, planned.tell))
 
         return self._commands.run(write, self._conversations.locked(write, conversation_id), plan)
 
@@ -152,6 +158,11 @@ class Messages:
             plan.head.update_time,
             tell=lambda revision: self._tell(write.tenant_id, conversation_id, plan, counts, revision),
         )
+
+    def _tell_cleared(self, uid: int, user_id: str, tell: Callable[[int], object] | None, revision: int) -> None:
+        self._on_cleared(uid, user_id, revision)
+        if tell is not None:
+            tell(revision)
 
     def _tell(self, tenant_id: str, conversation_id: str, plan: Plan, counts: dict[int, int], revision: int) -> None:
         self._on_puts(tenant_id, conversation_id, plan, revision)

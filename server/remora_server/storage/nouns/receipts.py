@@ -158,8 +158,15 @@ class Receipts:
         before shows of them is not kept.
         """
 
+        self._cleared: OrderedDict[tuple[int, str], int] = OrderedDict()
+        """At which revisions users' messages in conversations, by their uids, were cleared of late."""
+
         self._deleted_memories: OrderedDict[int, int] = OrderedDict()
         """At which revisions the working memories of conversations were deleted of late, by their uids."""
+
+    def cleared(self, uid: int, user_id: str, revision: int) -> None:
+        """A user's messages in a conversation are gone. Called under the conversation's lock."""
+        _note(self._cleared, (uid, user_id), revision, MOST_ERASED)
 
     def erased(self, tenant_id: str, user_id: str, revision: int) -> None:
         """A user's messages are gone, or all of the user. Called under the locks of its records."""
@@ -266,13 +273,15 @@ class Receipts:
         return any(self._forgotten.get(each, 0) > revision for each in named)
 
     def _is_outdated(self, content: _Content, revision: int) -> bool:
-        """Whether it is a summary that may say what was erased since a revision, or a working memory that was
-        deleted.
+        """Whether it is a summary that may say what was erased since a revision, a working memory that was deleted, or
+        made from the request of a user whose messages were cleared.
         """
-        if content.message.sequence == OF_MEMORY:
-            return self._deleted_memories.get(content.uid, 0) > revision
-        is_summary = content.message.sequence == OF_SUMMARY
-        return is_summary and self._windows.has_changed(content.uid, revision, OF_SUMMARY)
+        uid, sequence = content.uid, content.message.sequence
+        if sequence == OF_MEMORY:
+            return self._deleted_memories.get(uid, 0) > revision
+        if sequence == OF_REQUEST:
+            return self._cleared.get((uid, content.message.user_id), 0) > revision
+        return sequence == OF_SUMMARY and self._windows.has_changed(uid, revision, OF_SUMMARY)
 
     def _drawn(self, write: Write, draft: ReceiptDraft, lifetime: int) -> _Drawn | None:
         """A receipt with what is missing for it; None if its conversation is gone."""
