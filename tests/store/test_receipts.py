@@ -267,6 +267,16 @@ def test_what_is_shown_again_after_it_was_cleared_is_kept_again(tenant: Tenant) 
     assert got(tenant, "again").request == b"request"
 
 
+def test_what_is_shown_again_to_a_user_without_messages_after_a_clear_is_kept_again(tenant: Tenant) -> None:
+    system = ReplyItem("", 0, encoded(Message(role="system", text="Be brief.")), b"")
+    write(tenant, draft(tenant, "r", system, user_id="jim"))
+    tenant.store.messages.clear(tenant.write, "c", "jim")
+
+    write(tenant, draft(tenant, "again", system, user_id="jim"))
+
+    assert texts(tenant, "again") == ["Be brief."]
+
+
 def test_what_is_cleared_leaves_the_same_request_of_another_user(tenant: Tenant) -> None:
     system = ReplyItem("", 0, encoded(Message(role="system", text="Be brief.")), b"")
     write(tenant, draft(tenant, "r", system))

@@ -160,6 +160,8 @@ class Messages:
         )
 
     def _tell_cleared(self, uid: int, user_id: str, tell: Callable[[int], object] | None, revision: int) -> None:
+        """Records of a user go also where there are no messages."""
+        self._windows.removed(uid, revision)
         self._on_cleared(uid, user_id, revision)
         if tell is not None:
             tell(revision)
