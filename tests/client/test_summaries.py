@@ -152,7 +152,10 @@ def test_a_failure_of_the_model_is_the_callers_and_changes_nothing(memory: Remor
         (
             "a\ud800",
             InvalidFieldError,
-            "the result of write has half of a surrogate pair at character 1, which UTF-8 cannot hold; decode it again",
+            (
+                "the result of write has half of a surrogate pair at character 1, U+D800, which UTF-8 cannot hold; "
+                "replace it, or decode it again"
+            ),
         ),
         ("x" * 262_145, InvalidFieldError, "the result of write has 262,145 bytes; it must have 1 to 262,144 bytes"),
     ],

@@ -60,7 +60,7 @@ class Name:
         """Raises InvalidFieldError for a text out of these bounds."""
         if not value and not self.optional:
             raise _refusals.invalid(field, f"is empty; it must have 1 to {self.most:,} bytes")
-        size = utf8_size(value, self.most, field)
+        size = utf8_size(value, field)
         if size > self.most:
             raise _refusals.invalid(field, f"has {size:,} bytes; at most {self.most:,} are allowed")
 
@@ -73,7 +73,7 @@ class Size:
 
     def require(self, value: str | bytes, field: str) -> None:
         """Raises RequestTooLargeError for more."""
-        size = len(value) if isinstance(value, bytes) else utf8_size(value, self.most, field)
+        size = len(value) if isinstance(value, bytes) else utf8_size(value, field)
         if size > self.most:
             raise _refusals.too_large(field, size, self.most)
 
@@ -135,15 +135,17 @@ Time: TypeAlias = Annotated[datetime, Aware()]
 """A time with a time zone."""
 
 
-def utf8_size(text: str, most: int, field: str) -> int:
+def utf8(text: str, field: str) -> str:
+    """The same text. Raises InvalidFieldError for one that UTF-8 cannot hold."""
+    utf8_size(text, field)
+    return text
+
+
+def utf8_size(text: str, field: str) -> int:
     """The text's bytes in UTF-8. Raises InvalidFieldError for a text that UTF-8 cannot hold."""
     if text.isascii():
         return len(text)
-    if len(text) > most:
-        return len(text.encode(errors="replace"))
     try:
         return len(text.encode())
     except UnicodeEncodeError as error:
-        raise _refusals.invalid(
-            field, f"has half of a surrogate pair at character {error.start}, which UTF-8 cannot hold; decode it again"
-        ) from None
+        raise _refusals.half_of_pair(field, error, f" at character {error.start}") from None

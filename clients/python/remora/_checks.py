@@ -6,6 +6,7 @@ Literal, TypedDict, collections, and the bounds of `_bounds` in Annotated. Proto
 
 import functools
 import numbers
+import os
 import types
 from collections.abc import Callable, Collection, Iterable, Mapping
 from datetime import datetime
@@ -23,9 +24,9 @@ from typing import (
 )
 
 from remora import _refusals
-from remora._bounds import IfMissing, Secret
+from remora._bounds import IfMissing, Secret, utf8_size
 
-Require: TypeAlias = Callable[[Any, str], None]
+Require: TypeAlias = Callable[[Any, str], object]
 """Raises an InvalidFieldError unless it accepts a value, which is in the field of this name."""
 
 
@@ -58,7 +59,8 @@ def check_of(annotation: Any) -> Check:  # noqa: ANN401 - annotations have no ty
     if origin is Annotated:
         return _bounded(check_of(arguments[0]), arguments[1:])
     if origin in (Union, types.UnionType):
-        return _either([check_of(argument) for argument in arguments])
+        texts = _FILE_NAME if os.PathLike[str] in arguments else _SCALARS[str]
+        return _either([texts if argument is str else check_of(argument) for argument in arguments])
     if origin is Literal:
         return _one_of(arguments)
     if is_typeddict(annotation):
@@ -92,10 +94,13 @@ _SCALARS: Mapping[object, Check] = {
     int: Check("an int", _is_int),
     float: Check("a number", _is_number),
     bool: Check("a bool", _instance_of(bool)),
-    str: Check("a str", _instance_of(str)),
+    str: Check("a str", _instance_of(str), utf8_size),
     bytes: Check("bytes", _instance_of(bytes)),
     datetime: Check("a datetime", _instance_of(datetime)),
 }
+
+_FILE_NAME = Check("a str", _instance_of(str))
+"""A system's file names need not be UTF-8: Python writes other bytes of them as halves of surrogate pairs."""
 
 
 def _of_class(kind: Any, arguments: tuple[Any, ...]) -> Check:  # noqa: ANN401
@@ -128,9 +133,14 @@ def _both(first: Require | None, second: Require) -> Require:
     return require
 
 
+def _utf8_if_text(value: object, field: str) -> None:
+    if isinstance(value, str):
+        utf8_size(value, field)
+
+
 def _either(checks: list[Check]) -> Check:
     if _ANYTHING in checks:
-        return _ANYTHING
+        return _ANYTHING._replace(inside=_utf8_if_text) if _SCALARS[str] in checks else _ANYTHING
 
     def admits(value: object) -> bool:
         return any(check.admits(value) for check in checks)

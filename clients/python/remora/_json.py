@@ -41,6 +41,8 @@ def to_opaque(value: object, field: str, most: int) -> bytes:
 def _encoded(value: object, field: str) -> bytes:
     try:
         return dumps(value)
+    except UnicodeEncodeError as error:
+        raise _refusals.half_of_pair(field, error) from None
     except (TypeError, ValueError, RecursionError) as error:
         raise _refusals.invalid(
             field, f"cannot be stored as JSON: {error}; give what JSON can hold, or bytes"

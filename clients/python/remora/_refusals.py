@@ -59,6 +59,14 @@ def invalid(field: str, description: str) -> InvalidFieldError:
     return _refusal(InvalidFieldError, f"{field} {description}", field, description)
 
 
+def half_of_pair(field: str, error: UnicodeEncodeError, place: str = "") -> InvalidFieldError:
+    """A text that UTF-8 cannot hold; `place` is where in the field that is."""
+    half = f"U+{ord(error.object[error.start]):04X}"
+    return invalid(
+        field, f"has half of a surrogate pair{place}, {half}, which UTF-8 cannot hold; replace it, or decode it again"
+    )
+
+
 def wrong_type(field: str, value: object, expected: str, *, secret: bool = False) -> WrongTypeError:
     """A value of another type than `expected` says."""
     found = with_article(type(value).__name__) if secret else shown(value)

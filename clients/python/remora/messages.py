@@ -262,6 +262,8 @@ def _require_said(message: Mapping[str, Any]) -> None:
 def _parsed(message: ChatMessage) -> tuple[ChatFields, bytes, Media | None]:
     try:
         return parse(message)
+    except UnicodeEncodeError as error:
+        raise _refusals.half_of_pair("the message", error) from None
     except (TypeError, ValueError, RecursionError) as error:
         raise _refusals.invalid("the message", f"cannot be stored as JSON: {error}") from error
 

@@ -235,7 +235,7 @@ def written_summary(text: object) -> str:
     """What a caller's model wrote. Raises WrongTypeError and InvalidFieldError where that can be no summary."""
     if not isinstance(text, str):
         raise _refusals.wrong_type("the result of write", text, "a str")
-    size = utf8_size(text, SUMMARY_BYTES, "the result of write")
+    size = utf8_size(text, "the result of write")
     if not text.strip() or size > SUMMARY_BYTES:
         found = f"{size:,} bytes" if text.strip() else "no text"
         raise _refusals.invalid("the result of write", f"has {found}; it must have 1 to {SUMMARY_BYTES:,} bytes")

@@ -5,6 +5,7 @@ from datetime import datetime
 from typing import Any, Literal, Self, TypeAlias
 
 from remora import _json, _refusals
+from remora._bounds import utf8
 from remora._times import from_timestamp
 from remora.v1 import memory_service_pb2, working_memory_pb2
 
@@ -47,7 +48,7 @@ class WorkingMemoryContent:
 
 def content_bytes(content: object) -> bytes:
     """The bytes to keep: text in UTF-8, bytes as they are, anything else as JSON."""
-    data = content.encode() if isinstance(content, str) else content
+    data = utf8(content, "content").encode() if isinstance(content, str) else content
     return _json.to_opaque(data, "content", MOST_CONTENT)
 
 

@@ -18,7 +18,7 @@ from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from tests.suites.conftest import Server
 
-from remora.errors import ClientClosedError, RemoraError
+from remora.errors import ClientClosedError, InvalidFieldError, RemoraError
 from remora.langgraph import RemoraSaver
 
 THREADS = 32
@@ -345,3 +345,37 @@ async def test_a_list_of_a_config_without_a_thread_shows_no_other_threads(server
 def test_metadata_that_is_no_json_is_named(saver: RemoraSaver) -> None:
     with pytest.raises(TypeError, match="'when'"):
         put(saver, config("t"), checkpoint("1"), when=object())
+
+
+HALF = "a\ud800b"
+HALVES: dict[str, tuple[Callable[[RemoraSaver], object], str]] = {
+    "thread": (lambda saver: saver.get_tuple(config(HALF)), "thread_id"),
+    "checkpoint": (lambda saver: saver.get_tuple(config("t", HALF)), "checkpoint_id"),
+    "namespace": (lambda saver: saver.get_tuple(config("t", checkpoint_ns=HALF)), "checkpoint_ns"),
+    "put": (lambda saver: put(saver, config(HALF), checkpoint("1")), "thread_id"),
+    "user": (lambda saver: put(saver, config("t", user_id=HALF), checkpoint("1")), "user_id"),
+    "run": (lambda saver: put(saver, config("t"), checkpoint("1"), run_id=HALF), "run_id"),
+    "writes": (lambda saver: saver.put_writes(config(HALF, "1"), [("a", 1)], "task"), "thread_id"),
+    "list": (lambda saver: list(saver.list(config(HALF))), "thread_id"),
+    "before": (lambda saver: list(saver.list(None, before=config("t", HALF))), "before"),
+    "delete": (lambda saver: saver.delete_thread(HALF), "thread_id"),
+    "delete runs": (lambda saver: saver.delete_for_runs(["r", HALF]), r"run_ids\[1\]"),
+    "prune": (lambda saver: saver.prune([HALF]), r"thread_ids\[0\]"),
+    "copy": (lambda saver: saver.copy_thread("t", HALF), "target_thread_id"),
+}
+
+
+@pytest.mark.parametrize(("call", "field"), HALVES.values(), ids=HALVES)
+def test_half_of_a_surrogate_pair_is_refused_under_the_name_of_its_field(
+    call: Callable[[RemoraSaver], object], field: str
+) -> None:
+    with RemoraSaver("localhost:1") as nowhere, pytest.raises(InvalidFieldError, match=f"^{field} has half"):
+        call(nowhere)
+
+
+def test_metadata_keeps_half_of_a_surrogate_pair(saver: RemoraSaver) -> None:
+    saved = put(saver, config("t"), checkpoint("1"), said=HALF, **{HALF: 1})
+
+    [found] = saver.list(None, filter={"said": HALF, HALF: 1})
+    assert found.config == saved
+    assert found.metadata["said"] == HALF  # type: ignore[typeddict-item]

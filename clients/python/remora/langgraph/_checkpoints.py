@@ -18,6 +18,7 @@ from langgraph.checkpoint.base import (
 )
 from langgraph.checkpoint.serde.base import SerializerProtocol
 
+from remora._bounds import utf8
 from remora._saved_checkpoints import Saved, set_version, version_of
 from remora.v1 import checkpoint_service_pb2 as wire
 
@@ -30,12 +31,18 @@ NO_THREAD = 'a checkpoint is kept under a thread: the config needs {"configurabl
 
 
 def names(config: RunnableConfig) -> Names:
-    """Which checkpoint a config names. Raises ValueError if it names no thread."""
+    """Which checkpoint a config names. Raises ValueError if it names no thread.
+
+    Raises InvalidFieldError for a name that UTF-8 cannot hold.
+    """
     configurable = config.get("configurable") or {}
     if configurable.get("thread_id") is None:
         raise ValueError(NO_THREAD)
-    thread_id, checkpoint_ns = str(configurable["thread_id"]), str(configurable.get("checkpoint_ns") or "")
-    return thread_id, checkpoint_ns, str(get_checkpoint_id(config) or "")
+    return (
+        utf8(str(configurable["thread_id"]), "thread_id"),
+        utf8(str(configurable.get("checkpoint_ns") or ""), "checkpoint_ns"),
+        utf8(str(get_checkpoint_id(config) or ""), "checkpoint_id"),
+    )
 
 
 def name(config: RunnableConfig) -> wire.CheckpointName:
@@ -163,11 +170,11 @@ def list_request(
     if config:
         request.thread_id = names(config)[0]
     if configurable.get("checkpoint_ns") is not None:
-        request.checkpoint_ns = str(configurable["checkpoint_ns"])
+        request.checkpoint_ns = utf8(str(configurable["checkpoint_ns"]), "checkpoint_ns")
     if config is not None:
-        request.checkpoint_id = str(get_checkpoint_id(config) or "") if "configurable" in config else ""
+        request.checkpoint_id = names(config)[2] if "configurable" in config else ""
     if before is not None:
-        request.before_id = str(get_checkpoint_id(before) or "")
+        request.before_id = utf8(str(get_checkpoint_id(before) or ""), "before")
     if limit is not None:
         request.page_size = min(limit, 1_000)
     return request
@@ -189,4 +196,4 @@ def to_json(members: Mapping[str, Any], what: str) -> bytes:
 def _text(metadata: Mapping[str, Any], key: str) -> str:
     """A member as the text that the server finds it by; empty if there is none."""
     value = metadata.get(key)
-    return "" if value is None else str(value)
+    return "" if value is None else utf8(str(value), key)

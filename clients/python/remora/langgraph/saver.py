@@ -18,6 +18,7 @@ from langgraph.checkpoint.base import (
 )
 from langgraph.checkpoint.serde.base import SerializerProtocol
 
+from remora._bounds import utf8
 from remora._saved_checkpoints import Saved
 from remora.langgraph import _checkpoints as checkpoints
 from remora.langgraph._checkpoints import Codec
@@ -228,16 +229,16 @@ class RemoraSaver(BaseCheckpointSaver[str]):
 
     def delete_thread(self, thread_id: str) -> None:
         """Deletes everything of a thread; with `messages`, its conversation, too."""
+        request = wire.DeleteThreadRequest(thread_id=utf8(str(thread_id), "thread_id"))
         if self._conversations is not None:
-            self._conversations.delete(str(thread_id)).result()
-        request = wire.DeleteThreadRequest(thread_id=str(thread_id))
+            self._conversations.delete(request.thread_id).result()
         self._server.blocking.write(lambda stubs: stubs.DeleteThread, request)
 
     async def adelete_thread(self, thread_id: str) -> None:
         """Deletes everything of a thread; with `messages`, its conversation, too."""
+        request = wire.DeleteThreadRequest(thread_id=utf8(str(thread_id), "thread_id"))
         if self._conversations is not None:
-            await asyncio.wrap_future(self._conversations.delete(str(thread_id)))
-        request = wire.DeleteThreadRequest(thread_id=str(thread_id))
+            await asyncio.wrap_future(self._conversations.delete(request.thread_id))
         await self._server.concurrent.write(lambda stubs: stubs.DeleteThread, request)
 
     def delete_for_runs(self, run_ids: Sequence[str]) -> None:
@@ -320,7 +321,7 @@ def _in_thousands(ids: Sequence[str], what: str) -> Iterator[Sequence[str]]:
     """Ids, as many at a time as one request takes. Raises TypeError for a single text."""
     if isinstance(ids, str):
         raise TypeError(f"{what} is a list of ids, not a str: [{ids!r}]")
-    texts = [str(each) for each in ids]
+    texts = [utf8(str(each), f"{what}[{place}]") for place, each in enumerate(ids)]
     return (texts[begin : begin + 1_000] for begin in range(0, len(texts), 1_000))
 
 
@@ -332,7 +333,8 @@ def _strategy(name: str) -> "wire.PruneStrategy.ValueType":
 
 def _copy_request(source_thread_id: str, target_thread_id: str) -> wire.CopyThreadRequest | None:
     """None where a thread is to be copied to itself: it has everything."""
-    source, target = str(source_thread_id), str(target_thread_id)
+    source = utf8(str(source_thread_id), "source_thread_id")
+    target = utf8(str(target_thread_id), "target_thread_id")
     return None if source == target else wire.CopyThreadRequest(source_thread_id=source, target_thread_id=target)
 
 
