@@ -3,7 +3,7 @@
 import sys
 from collections.abc import Sequence
 
-from remora_server.main import main
+from remora_server.entry import remora
 
 
 def command_line(given: Sequence[str]) -> list[str]:
@@ -13,4 +13,4 @@ def command_line(given: Sequence[str]) -> list[str]:
 
 
 if __name__ == "__main__":
-    sys.exit(main(command_line(sys.argv[1:])))
+    sys.exit(remora(command_line(sys.argv[1:])))

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import gc
 import os
+import signal
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -45,9 +46,16 @@ def _run(arguments: Sequence[str] | None) -> None:
     try:
         with _without_collecting():
             given = vars(root_parser().parse_args(arguments))
+        _let_be_interrupted()
         given.pop("run")(given)
     finally:  # help ends in SystemExit
         _flush_output()
+
+
+def _let_be_interrupted() -> None:
+    """From now on SIGINT raises KeyboardInterrupt, so that a command ends well; see `entry`."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_DFL:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def _flush_output() -> None:
