@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pwd
 import re
 from pathlib import Path
 
@@ -140,6 +141,31 @@ def test_the_defaults_follow_the_xdg_base_directories() -> None:
     assert loaded.settings.data == Path("/share/remora")
     assert loaded.settings.model_dir == Path("/share/remora-models/all-MiniLM-L6-v2")
     assert set(loaded.origins.values()) == {"default", "fitted to memory_limit"}
+
+
+@pytest.mark.parametrize("share", ["", "share", "./share", "~/share"])
+def test_a_data_directory_of_xdg_that_is_not_absolute_is_ignored(share: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", "/home/ana")
+
+    assert load({}, {"XDG_DATA_HOME": share}).settings.data == Path("/home/ana/.local/share/remora")
+
+
+def test_an_empty_home_counts_as_unset(monkeypatch: pytest.MonkeyPatch) -> None:
+    home = Path(pwd.getpwuid(os.getuid()).pw_dir)
+    monkeypatch.setenv("HOME", "")
+
+    loaded = load({"model_dir": "~"}, {"HOME": ""})
+
+    assert loaded.settings.data == home / ".local" / "share" / "remora"
+    assert loaded.settings.model_dir == home
+
+
+def test_an_empty_home_of_a_user_without_an_entry_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", "")
+    monkeypatch.setattr(os, "getuid", lambda: 2**31 - 7)
+
+    with pytest.raises(SettingsError, match="names a home directory that is not known: '~/"):
+        load({}, {"HOME": ""})
 
 
 def _bounds(settings: Settings) -> list[int]:

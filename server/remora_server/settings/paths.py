@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
+import os
+import pwd
 from pathlib import Path
 
 
 def absolute(text: str) -> Path:
     """The absolute path. Raises ValueError, which says why there is none."""
     try:
-        return Path(text).expanduser().absolute()
-    except RuntimeError:
+        return _expanded(Path(text)).absolute()
+    except (RuntimeError, KeyError):
         raise ValueError(f"names a home directory that is not known: {text!r}") from None
     except OSError as error:
         raise ValueError(f"is relative to the current directory, which cannot be used: {error.strerror}") from None
+
+
+def _expanded(path: Path) -> Path:
+    """The path with the home directory that it names. An empty $HOME counts as unset: the system's own list says it."""
+    if path.parts[:1] == ("~",) and not os.environ.get("HOME"):
+        return Path(pwd.getpwuid(os.getuid()).pw_dir, *path.parts[1:])
+    return path.expanduser()

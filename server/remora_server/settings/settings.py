@@ -604,7 +604,9 @@ def _parsed(key: Key, value: object, origin: str) -> object:
 
 
 def _defaults(environment: Mapping[str, str]) -> dict[str, tuple[object, str]]:
-    share = Path(environment.get("XDG_DATA_HOME") or "~/.local/share")
+    share = Path(environment.get("XDG_DATA_HOME", ""))
+    if not share.is_absolute():  # the XDG Base Directory Specification ignores a relative one
+        share = Path("~/.local/share")
     found: dict[str, tuple[object, str]] = {key.name: (key.default, "default") for key in KEYS}
     found["data"] = (str(share / "remora"), "default")
     found["model_dir"] = (str(share / "remora-models" / "all-MiniLM-L6-v2"), "default")
