@@ -117,6 +117,40 @@ def test_a_fact_that_is_not_exclusive_ends_none() -> None:
     assert book.objects(valid=2, recorded=1) == {"tea", "coffee"}
 
 
+def test_a_fact_becomes_exclusive_when_it_is_said_again_so_and_ends_what_holds_beside_it() -> None:
+    book = Book()
+    book.write(1, said(replace(HOME, exclusive=False), "m1", 1))
+    book.write(2, said(replace(MUNICH, exclusive=False), "m2", 2))
+    book.write(5, said(HOME, "m3", 5))
+
+    assert [fact.exclusive for fact in book.recorded.values()] == [True, False]
+    assert [book.objects(valid=time, recorded=5) for time in (1, 4, 5)] == [
+        {"Berlin"},
+        {"Berlin", "Munich"},
+        {"Berlin"},
+    ]
+    assert book.objects(valid=5, recorded=4) == {"Berlin", "Munich"}
+
+
+def test_an_exclusive_fact_stays_so_and_goes_on_when_it_is_said_again_without_that() -> None:
+    book = Book()
+    book.write(1, said(HOME, "m1", 1))
+    book.write(2, said(replace(MUNICH, exclusive=False), "m2", 2))
+    book.write(3, said(replace(HOME, exclusive=False), "m3", 3), said(replace(MUNICH, exclusive=False), "m3", 3))
+
+    assert [fact.exclusive for fact in book.recorded.values()] == [True, False]
+    assert book.objects(valid=9, recorded=3) == {"Berlin", "Munich"}
+
+
+def test_an_exclusive_fact_that_is_said_again_goes_on_and_ends_what_holds_beside_it() -> None:
+    book = Book()
+    book.write(1, said(HOME, "m1", 1))
+    book.write(2, said(replace(MUNICH, exclusive=False), "m2", 2))
+    book.write(3, said(HOME, "m3", 3))
+
+    assert [book.objects(valid=time, recorded=3) for time in (2, 3)] == [{"Berlin", "Munich"}, {"Berlin"}]
+
+
 def test_of_two_that_begin_at_once_the_later_write_holds() -> None:
     book = Book()
     book.write(1, said(HOME, "m1", 1), said(MUNICH, "m1", 1))
@@ -264,6 +298,28 @@ def test_at_no_time_two_homes_are_known_and_what_was_known_does_not_change(steps
 
     for now, known in before.items():
         assert [book.objects(valid=time, recorded=now) for time in range(14)] == known
+
+
+@given(st.lists(st.tuples(HOMES, st.booleans()), min_size=1, max_size=8))
+def test_what_is_said_to_hold_alone_holds_alone_when_it_is_said(steps: list[tuple[FactDraft, bool]]) -> None:
+    book = Book()
+    for now, (draft, exclusive) in enumerate(steps, 100):
+        try:
+            (fact_id,) = book.write(now, replace(draft, exclusive=exclusive))
+        except InvalidField:
+            continue
+        start = (
+            draft.valid_from
+            if draft.valid_from is not None
+            else now
+            if draft.source is None
+            else draft.source.sent_time
+        )
+        assert start is not None
+        held = book.objects(valid=start, recorded=now)
+        if exclusive and (draft.valid_to is None or start < draft.valid_to):  # what had ended ends nothing
+            assert book.recorded[fact_id].exclusive
+            assert draft.object not in held or held == {draft.object}
 
 
 DRINKS = st.builds(

@@ -69,7 +69,8 @@ type Fact struct {
 	// What found it: `patterns`, the name of a model, or the caller's own word for it, up to 256 bytes.
 	Extractor string `protobuf:"bytes,17,opt,name=extractor,proto3" json:"extractor,omitempty"`
 	// Whether only one object holds at a time of this subject and predicate: a fact with another object ends the one before
-	// it. A user lives in one city, and likes many.
+	// it. A user lives in one city, and likes many. A fact that is said again so becomes exclusive and stays it; those end that
+	// hold beside it when it is said.
 	Exclusive bool `protobuf:"varint,18,opt,name=exclusive,proto3" json:"exclusive,omitempty"`
 	// Output only. The fact that it corrects, by its id.
 	Corrects string `protobuf:"bytes,19,opt,name=corrects,proto3" json:"corrects,omitempty"`

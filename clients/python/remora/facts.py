@@ -52,7 +52,8 @@ class Fact(View):
         object: The rest of what it says.
         text: The fact in words: a search goes by it, and a context shows it. Empty: subject, predicate and object.
         confidence: How sure it is, above 0 to 1. One that is said again is surer.
-        exclusive: Whether only one object holds at a time of this subject and predicate: another one ends this one.
+        exclusive: Whether only one object holds at a time of this subject and predicate: another one ends this one. A
+            fact that is said again so becomes exclusive, and ends what holds beside it.
         valid_from: From when on it holds; None in a write: since it was said.
         valid_to: From when on it no longer holds; None: it still does.
         extractor: What found it.

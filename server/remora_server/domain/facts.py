@@ -249,11 +249,12 @@ class Ledger:
             mentions += 1
             confidence = 1 - (1 - confidence) * (1 - draft.confidence)
             sources = _newest([*sources, *([draft.source] if draft.source else [])])
+        exclusive = known.exclusive or draft.exclusive
         # An exclusive fact does not begin earlier than it was known, because another one may have held then.
-        start = known.valid_from if known.exclusive else self._earlier_start(known, draft)
+        start = known.valid_from if exclusive else self._earlier_start(known, draft)
         end = known.valid_to if draft.valid_to is None else draft.valid_to
-        if known.exclusive:
-            end = self._until_next(draft, start, end)
+        if exclusive:
+            end = self._alone(known, draft, end)
         said = replace(
             known,
             sources=sources,
@@ -261,12 +262,21 @@ class Ledger:
             confidence=confidence,
             valid_from=start,
             valid_to=end,
+            exclusive=exclusive,
             corrects=corrects or known.corrects,
         )
         if (start, end) != (known.valid_from, known.valid_to):
             self._cease(known.id)
             said = replace(said, recorded=self._now)
         self._current[known.id] = said
+
+    def _alone(self, known: Fact, draft: FactDraft, end: int | None) -> int | None:
+        """When a fact ends that holds alone from when it is said again: then those end that hold beside it."""
+        start = self._start(draft)
+        holds = any(fact.holds_at(start) for fact in self._same(draft))
+        if holds and draft.exclusive and draft.valid_to != start:
+            self._make_room(draft, start)
+        return self._until_next(draft, max(start, known.valid_from), end)
 
     def _earlier_start(self, known: Fact, draft: FactDraft) -> int:
         """When a fact begins that is said again, but not earlier than another one of the same ends."""
@@ -278,7 +288,8 @@ class Ledger:
     def _made(self, draft: FactDraft, start: int, number: int, corrects: str) -> Fact:
         end = draft.valid_to
         if draft.exclusive and end != start:  # what is past ends nothing
-            end = self._make_room(draft, start, end)
+            self._make_room(draft, start)
+            end = self._until_next(draft, start, end)
         return Fact(
             id=f"{_prefix_of_same(draft)}{number}",
             subject=draft.subject,
@@ -296,15 +307,17 @@ class Ledger:
             vector=draft.vector,
         )
 
-    def _make_room(self, draft: FactDraft, start: int, end: int | None) -> int | None:
-        """End the other facts of the slot that hold when this one begins. Returns when this one ends."""
+    def _make_room(self, draft: FactDraft, start: int) -> None:
+        """End the facts of the slot that say otherwise and hold at a time."""
+        same = _prefix_of_same(draft)
         for other in self._slot_of(draft):
+            if other.id.startswith(same):
+                continue
             if other.valid_from == start:
                 self.retract(other.id)
             elif other.holds_at(start):
                 self._cease(other.id)
                 self._current[other.id] = replace(other, valid_to=start, recorded=self._now)
-        return self._until_next(draft, start, end)
 
     def _until_next(self, draft: FactDraft, start: int, end: int | None) -> int | None:
         """An end, but not later than another fact of the slot begins."""

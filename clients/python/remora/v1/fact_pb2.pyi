@@ -100,7 +100,8 @@ class Fact(_message.Message):
     """What found it: `patterns`, the name of a model, or the caller's own word for it, up to 256 bytes."""
     exclusive: _builtins.bool
     """Whether only one object holds at a time of this subject and predicate: a fact with another object ends the one before
-    it. A user lives in one city, and likes many.
+    it. A user lives in one city, and likes many. A fact that is said again so becomes exclusive and stays it; those end that
+    hold beside it when it is said.
     """
     corrects: _builtins.str
     """Output only. The fact that it corrects, by its id."""

@@ -152,7 +152,8 @@ export type Fact = Message<"remora.v1.Fact"> & {
 
   /**
    * Whether only one object holds at a time of this subject and predicate: a fact with another object ends the one before
-   * it. A user lives in one city, and likes many.
+   * it. A user lives in one city, and likes many. A fact that is said again so becomes exclusive and stays it; those end that
+   * hold beside it when it is said.
    *
    * @generated from field: bool exclusive = 18;
    */
