@@ -73,6 +73,19 @@ def test_what_was_erased_since_is_left_out_and_named(memory: Remora, chat: Conve
     assert found[0].message.id not in [hit.message.id for hit in replay.search]
 
 
+def test_what_was_asked_for_is_not_known_where_it_was_erased(memory: Remora, chat: Conversation) -> None:
+    context = chat.context(200, query="Lisbon")
+    chat.delete()
+
+    receipt, replay = memory.receipts.get(context.receipt_id), memory.receipts.replay(context.receipt_id)
+
+    assert (receipt.request, receipt.query, receipt.max_tokens) == (None, "", None)
+    assert f"{context.tokens_used} tokens, " in str(receipt)
+    assert replay.context is not None
+    assert replay.context.max_tokens is None
+    assert str(replay.context).startswith(f"context: {context.tokens_used} tokens, exact; the budget was erased\n")
+
+
 def test_a_difference_says_what_came_in(memory: Remora, chat: Conversation) -> None:
     before = chat.context(200)
     chat.append({"role": "assistant", "content": "On Sunday."})

@@ -98,6 +98,13 @@ def test_scripts_get_json(shown: Shown, capsys: pytest.CaptureFixture[str]) -> N
     assert [change["message_id"] for change in difference["changed"]] == [shown.replaced]
 
 
+def test_a_list_for_scripts_says_that_it_has_no_requests(shown: Shown, capsys: pytest.CaptureFixture[str]) -> None:
+    assert shown.run("list", "--conversation", "trip", "--limit=1", "--json") == 0
+
+    listed = json.loads(capsys.readouterr().out)
+    assert (listed["query"], listed["max_tokens"]) == (None, None)
+
+
 def test_receipts_are_listed(shown: Shown, capsys: pytest.CaptureFixture[str]) -> None:
     assert shown.run("list", "--conversation", "trip") == 0
 

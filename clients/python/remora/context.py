@@ -142,7 +142,7 @@ class Context:
         earlier: The recalled items as one message, which takes their place; None if nothing was recalled, or for
             another `merge`.
         text: The context as one text; empty unless rendered as a transcript.
-        max_tokens: The budget.
+        max_tokens: The budget; None of a replay, if the request was erased.
         tokens_used: The cost: the items' tokens and the overhead.
         overhead_tokens: Tokens that belong to no single item.
         left_out: How many candidate messages and facts did not fit into the budget, or into a reply of 3 MiB.
@@ -159,7 +159,7 @@ class Context:
     items: tuple[Item, ...]
     earlier: Message | None
     text: str
-    max_tokens: int
+    max_tokens: int | None
     tokens_used: int
     overhead_tokens: int
     left_out: int
@@ -217,7 +217,7 @@ class Context:
         return "\n".join(_lines(self))
 
     @classmethod
-    def from_proto(cls, response: memory_service_pb2.AssembleContextResponse, max_tokens: int) -> Self:
+    def from_proto(cls, response: memory_service_pb2.AssembleContextResponse, max_tokens: int | None) -> Self:
         """The context from the wire."""
         return cls(
             items=tuple(Item.from_proto(item) for item in response.items),
@@ -241,7 +241,8 @@ class Context:
 def _lines(context: Context) -> Iterator[str]:
     """What a person wants to see of a context."""
     how = "exact" if context.exact else "not exact"
-    yield f"context: {context.tokens_used:,} of {context.max_tokens:,} tokens, {how}"
+    of = "" if context.max_tokens is None else f" of {context.max_tokens:,}"
+    yield f"context: {context.tokens_used:,}{of} tokens, {how}{'' if of else '; the budget was erased'}"
     for section, items in groupby(context.items, key=lambda item: item.section):
         quoted = context._quoting(section)  # noqa: SLF001 - of this module
         yield f"{section.replace('_', ' ')}{f', in one message of the role {quoted.role}' if quoted else ''}:"

@@ -99,9 +99,9 @@ class Receipt(View):
         return self.request.text if self.request is not None else ""
 
     @property
-    def max_tokens(self) -> int:
-        """The budget of a context; 0 of a search, and if the request was erased."""
-        return self.request.max_tokens if isinstance(self.request, wire.AssembleContextRequest) else 0
+    def max_tokens(self) -> int | None:
+        """The budget of a context; None of a search, in lists, and if the request was erased."""
+        return self.request.max_tokens if isinstance(self.request, wire.AssembleContextRequest) else None
 
     def __str__(self) -> str:
         return "\n".join(_lines(self))
@@ -142,8 +142,8 @@ class Replay:
     identical: bool
 
     @classmethod
-    def from_proto(cls, response: wire.ReplayContextResponse, max_tokens: int) -> Self:
-        """The replay from the wire. `max_tokens` is the budget of the context."""
+    def from_proto(cls, response: wire.ReplayContextResponse, max_tokens: int | None) -> Self:
+        """The replay from the wire. `max_tokens` is the budget of the context, if it is known."""
         kind = response.WhichOneof("reply")
         return cls(
             context=Context.from_proto(response.context, max_tokens) if kind == "context" else None,
@@ -218,7 +218,7 @@ def _lines(receipt: Receipt) -> Iterator[str]:
     if receipt.query:
         yield f"asked: {receipt.query}"
     if receipt.is_context:
-        of = f" of {receipt.max_tokens:,}" if receipt.max_tokens else ""
+        of = "" if receipt.max_tokens is None else f" of {receipt.max_tokens:,}"
         yield f"{receipt.tokens_used:,}{of} tokens, {receipt.overhead_tokens:,} of them around the messages"
     yield from map(_item_line, receipt.items)
     if receipt.left_out:

@@ -78,7 +78,7 @@ def _show(given: dict[str, Any]) -> None:
     if asked:
         _print(f"asked: {asked}")
     if receipt.is_context:
-        budget = f" of {receipt.max_tokens:,}" if receipt.max_tokens else ""
+        budget = "" if receipt.max_tokens is None else f" of {receipt.max_tokens:,}"
         left_out = f"; {receipt.left_out:,} messages did not fit" if receipt.left_out else ""
         _print(f"{receipt.tokens_used:,}{budget} tokens, {receipt.overhead_tokens:,} around the messages{left_out}")
     for item in receipt.items:
@@ -153,7 +153,7 @@ def _receipt_json(receipt: Receipt) -> dict[str, object]:
         "conversation_id": receipt.conversation_id,
         "create_time": None if receipt.create_time is None else receipt.create_time.isoformat(),
         "revision": receipt.revision,
-        "query": receipt.query,
+        "query": None if receipt.request is None else receipt.query,
         "max_tokens": receipt.max_tokens,
         "tokens_used": receipt.tokens_used,
         "overhead_tokens": receipt.overhead_tokens,
