@@ -139,7 +139,8 @@ export class Calls {
         return await this.#once(method, message, deadline, signal);
       } catch (error) {
         sent ||= !(error instanceof FailedCall) || error.sent;
-        const failure = toError(error, { endpoint: this.#settings.endpoint, allowedMs, requestId, sent, previous });
+        const { endpoint, tls } = this.#settings;
+        const failure = toError(error, { endpoint, tls: tls !== undefined, allowedMs, requestId, sent, previous });
         const now = performance.now();
         const pauseMs = pauseBeforeRetry(failure, attempt, now - began, deadline - now);
         if (pauseMs === undefined) {

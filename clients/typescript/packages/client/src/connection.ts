@@ -66,7 +66,8 @@ const OPTIONS: grpc.ChannelOptions = {
 const LONGEST_TIMEOUT_MS = 99_999_999 * 3_600_000;
 
 /** Around why there is no connection, grpc-js says what the client says better. */
-const CONNECTING = /^No connection established\. Last error: (?:Error: )?(.*?)\. Resolution note: /;
+const CONNECTING =
+  /^No connection established\. Last error: (?:Error: )?(.*?)\s*(?:\(\d{4}-[^)]*Z\))?\. Resolution note: /s;
 
 /** What grpc-js says of a call for which there was no connection; of one that was sent, it says the address. */
 const UNSENT = /^No connection established|^Name resolution failed|^Deadline exceeded (?!.*remote_addr=)/;

@@ -309,7 +309,24 @@ export class ConnectionFailedError extends UnavailableError {
   get endpoint(): string {
     return this.metadata.endpoint ?? "";
   }
+
+  /** What went wrong with TLS; undefined if it was not that. */
+  get tlsFault(): TlsFault | undefined {
+    return this.metadata.tls_fault as TlsFault | undefined;
+  }
 }
+
+/**
+ * Why a connection with TLS failed, or one without it to a server that speaks it.
+ *
+ * - `UNTRUSTED`: the server's certificate cannot be verified.
+ * - `OTHER_NAME`: the server's certificate is for another name than that of the endpoint.
+ * - `PLAIN_SERVER`: the server speaks no TLS.
+ * - `PLAIN_CLIENT`: the server closed the connection at once; probably it speaks TLS, and the client does not.
+ * - `ENDED`: the server ended the connection; probably it refuses the client's certificate, or misses it.
+ * - `DISAGREED`: server and client have no version or cipher in common.
+ */
+export type TlsFault = "UNTRUSTED" | "OTHER_NAME" | "PLAIN_SERVER" | "PLAIN_CLIENT" | "ENDED" | "DISAGREED";
 
 function numberOf(text: string | undefined): number | undefined {
   return text ? Number(text) : undefined;

@@ -13,6 +13,7 @@ import {
   type StatusCode,
 } from "./errors.js";
 import { BadRequestSchema, ErrorInfoSchema, RetryInfoSchema } from "./generated/google/rpc/error_details_pb.js";
+import { tlsFailure } from "./tls-failures.js";
 import { type Status, StatusSchema } from "./generated/google/rpc/status_pb.js";
 
 const DOMAIN = "remora.dev";
@@ -29,6 +30,8 @@ const LEAVES_OPEN: ReadonlySet<StatusCode> = new Set([
 /** The call that failed. */
 export interface CallContext {
   readonly endpoint: string;
+  /** Whether the client speaks TLS. */
+  readonly tls: boolean;
   /** Milliseconds that it had. */
   readonly allowedMs: number;
   /** The request id of a write; empty for a read. */
@@ -71,16 +74,25 @@ function isPassing(failure: RemoraError | undefined): failure is RemoraError {
 }
 
 function connectionFailed(failure: FailedCall, context: CallContext): ConnectionFailedError {
-  const text =
-    `no Remora server answers at ${context.endpoint} (${failure.message}); \`remora serve\` starts one, and the ` +
-    `client's option \`endpoint\` or $${ENDPOINT_VARIABLE} says where it listens`;
+  const found = failure.sent ? undefined : tlsFailure(failure.message, context.endpoint, context.tls);
+  const text = found ? [found.finding, found.remedy].filter(Boolean).join("; ") : nobodyAnswers(failure, context);
   return new ConnectionFailedError([text, ...repeat(failure.code, context)].join("; "), {
     code: "UNAVAILABLE",
     reason: "CONNECTION_FAILED",
-    metadata: { endpoint: context.endpoint },
+    metadata: {
+      endpoint: context.endpoint,
+      ...(found && { tls_fault: found.fault, finding: found.finding }),
+    },
     requestId: context.requestId,
     cause: failure,
   });
+}
+
+function nobodyAnswers(failure: FailedCall, { endpoint }: CallContext): string {
+  return (
+    `no Remora server answers at ${endpoint} (${failure.message}); \`remora serve\` starts one, and the client's ` +
+    `option \`endpoint\` or $${ENDPOINT_VARIABLE} says where it listens`
+  );
 }
 
 function textOf(failure: FailedCall, violations: readonly FieldViolation[], { allowedMs }: CallContext): string {

@@ -2,7 +2,9 @@
 
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
+import { once } from "node:events";
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { type AddressInfo, createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
@@ -12,6 +14,7 @@ import {
   DeadlineExceededError,
   InvalidFieldError,
   Remora,
+  type TlsFault,
   type TlsOptions,
 } from "../src/index.js";
 import { PATIENCE_MS } from "./failures.js";
@@ -36,8 +39,8 @@ describe("TLS", () => {
     rmSync(folder, { recursive: true });
   });
 
-  async function ask(tls: TlsOptions, timeoutMs = PATIENCE_MS): Promise<void> {
-    const client = new Remora({ endpoint: server.endpoint, tls, timeoutMs });
+  async function ask(tls: TlsOptions | undefined, timeoutMs = PATIENCE_MS, endpoint = server.endpoint): Promise<void> {
+    const client = new Remora({ endpoint, tls, timeoutMs });
     try {
       await client.admin.getStatus({});
     } finally {
@@ -46,15 +49,23 @@ describe("TLS", () => {
   }
 
   /** Asks with more and more time: a busy machine may need it for the handshake. */
-  async function askWithMoreTime(tls: TlsOptions, timeoutMs = 250): Promise<void> {
+  async function askWithMoreTime(tls: TlsOptions | undefined, timeoutMs = 250, endpoint?: string): Promise<void> {
     try {
-      await ask(tls, timeoutMs);
+      await ask(tls, timeoutMs, endpoint);
     } catch (error) {
       if (!(error instanceof DeadlineExceededError) || timeoutMs > PATIENCE_MS) {
         throw error;
       }
-      await askWithMoreTime(tls, 4 * timeoutMs);
+      await askWithMoreTime(tls, 4 * timeoutMs, endpoint);
     }
+  }
+
+  function isFault(fault: TlsFault, told: string): (error: unknown) => boolean {
+    return (error) => {
+      assert.ok(error instanceof ConnectionFailedError);
+      assert.deepEqual([error.tlsFault, error.message], [fault, told]);
+      return true;
+    };
   }
 
   test("is spoken by a client that shows its certificate", async () => {
@@ -67,17 +78,50 @@ describe("TLS", () => {
     connection.close();
   });
 
-  const wrong: Record<string, () => TlsOptions> = {
-    "shows no certificate": () => ({ ca: known.ca }),
-    "shows an expired certificate": () => ({ ...known, cert: read("expired"), key: read("expired-key") }),
-    "trusts another authority": () => ({ ...known, ca: read("stranger") }),
-    "wants another host": () => ({ ...known, serverName: "other.example" }),
+  const wrong: Record<string, [() => TlsOptions | undefined, TlsFault, string]> = {
+    "shows no certificate": [
+      () => ({ ca: known.ca }),
+      "ENDED",
+      "ended the TLS connection; if it requires certificates, the client's options `tls.cert` and `tls.key` show a valid one",
+    ],
+    "shows an expired certificate": [
+      () => ({ ...known, cert: read("expired"), key: read("expired-key") }),
+      "ENDED",
+      "ended the TLS connection; if it requires certificates, the client's options `tls.cert` and `tls.key` show a valid one",
+    ],
+    "trusts another authority": [
+      () => ({ ...known, ca: read("stranger") }),
+      "UNTRUSTED",
+      "has a TLS certificate that cannot be verified (unable to verify the first certificate); " +
+        "the client's option `tls.ca` says who signed it",
+    ],
+    "wants another host": [
+      () => ({ ...known, serverName: "other.example" }),
+      "OTHER_NAME",
+      "has a TLS certificate for another name; the client's option `tls.serverName` says which name it must have",
+    ],
+    "speaks no TLS": [
+      () => undefined,
+      "PLAIN_CLIENT",
+      "closed the connection at once; if it speaks TLS, the client needs the option `tls`, such as { ca }",
+    ],
   };
-  for (const [what, tls] of Object.entries(wrong)) {
+  for (const [what, [tls, fault, told]] of Object.entries(wrong)) {
     test(`connects no client that ${what}`, async () => {
-      await assert.rejects(askWithMoreTime(tls()), ConnectionFailedError);
+      await assert.rejects(askWithMoreTime(tls()), isFault(fault, `the server at ${server.endpoint} ${told}`));
     });
   }
+
+  test("connects no client that speaks it with a server that does not", async () => {
+    const plain = createServer((socket) => socket.end("\0\0\0\x04\0\0\0\0\0")); // HTTP/2 begins so
+    await once(plain.listen(0, "127.0.0.1"), "listening");
+    const endpoint = `127.0.0.1:${(plain.address() as AddressInfo).port}`;
+    const told = `the server at ${endpoint} speaks no TLS; leave out \`tls\`, or start it with --tls-cert and --tls-key`;
+
+    await assert.rejects(askWithMoreTime(known, 250, endpoint), isFault("PLAIN_SERVER", told));
+
+    plain.close();
+  });
 
   test("is for ports, and needs a certificate with its key", () => {
     assert.throws(() => new Remora({ endpoint: "unix:/s", tls: {} }), InvalidFieldError);
