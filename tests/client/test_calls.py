@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from tests.client.scripted_server import Failure, ScriptedServer
 from tests.patience import PATIENCE, eventually, with_more_and_more_time
 
-from remora import AsyncRemora, Embedding, Remora, _retry, errors
+from remora import AsyncRemora, Embedding, Fact, MemoryItem, Remora, _retry, errors
 from remora._retry import GREATEST_PAUSE, MODEL_PATIENCE, pause_before_retry
 from remora.v1 import conversation_service_pb2 as wire
 from remora.v1 import memory_service_pb2, text_service_pb2
@@ -98,6 +98,24 @@ def test_a_client_has_its_own_deadline_and_a_call_another(
 
     assert 1000 - PATIENCE < server.calls[0].remaining < 1100
     assert 10_000 - PATIENCE < server.calls[1].remaining < 11_000
+    client.close()
+
+
+def test_what_the_server_embeds_has_more_time(connect: Callable[..., Remora], server: ScriptedServer) -> None:
+    client = connect(server.endpoint, timeout=100)
+    user = client.user("u")
+    items, facts = [MemoryItem("tea")] * 1000, [Fact("user", "likes", "tea")] * 1000
+
+    user.memory_items.add(items)
+    user.facts.add(facts)
+    user.memory_items.add("tea")
+    user.memory_items.add(items, timeout=50)
+
+    several, same, one, given = [call.remaining for call in server.calls]
+    assert 100 < several < 131
+    assert 100 < same < 131
+    assert 50 < one < 101
+    assert given < 51
     client.close()
 
 

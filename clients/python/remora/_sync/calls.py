@@ -63,6 +63,10 @@ class Write(Protocol):
         """Who made it."""
 
 
+EMBEDDING_SECONDS = 0.03
+"""What a write may take longer for each text that the server embeds: several times what the built-in model needs."""
+
+
 class Written(Protocol):
     """The reply to a write."""
 
@@ -221,6 +225,13 @@ class Calls:
         """The first `limit` items of a list (None: all). Each page has the timeout."""
         pages = self.collect(method, request, items, limit=limit, timeout=timeout)
         return list(itertools.chain.from_iterable(pages))[:limit]
+
+    def time_to_embed(self, count: int, timeout: float | None) -> float | None:
+        """The timeout of a write of so many texts, which the server embeds before it answers.
+
+        It is the client's, and more for each text but the first. One that is given stays.
+        """
+        return timeout if timeout is not None or count < 2 else self._default_timeout + (count - 1) * EMBEDDING_SECONDS
 
     def call(
         self, method: backend.Method[Request, Response], request: Request, timeout: float | None = None

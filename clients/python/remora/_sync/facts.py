@@ -34,13 +34,16 @@ class Facts:
     ) -> list[str]:
         """Adds a fact or several, all or none, and returns their ids. `source` is the message in which they were said.
 
-        The same fact again is said once more, and is surer. An exclusive one ends the one that it contradicts.
+        The same fact again is said once more, and is surer. An exclusive one ends the one that it contradicts. The
+        server embeds them before it answers: without a `timeout`, the call has the client's, and 0.03 seconds more for
+        each fact but the first.
         """
         several = [facts] if isinstance(facts, Fact) else facts
         request = wire.AddFactsRequest(user_id=self._user_id, facts=[fact.to_proto() for fact in several])
         if source is not None:
             request.source.CopyFrom(source.to_proto())
-        response = self._calls.write(self._calls.stubs.memory.AddFacts, request, timeout, request_id)
+        allowed = self._calls.time_to_embed(len(several), timeout)
+        response = self._calls.write(self._calls.stubs.memory.AddFacts, request, allowed, request_id)
         return list(response.ids)
 
     def extract(
