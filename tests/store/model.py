@@ -179,6 +179,13 @@ class Kept:
             has_short_term=self.draft.short_term is not None,
         )
 
+    @property
+    def shown_window(self) -> Window:
+        """The window, with the system message that stays in it now."""
+        system = [each.sequence for each in self.of(self.draft.user_id) if each.draft.role in SYSTEM_ROLES]
+        newest = max(system, default=0)
+        return replace(self.window, system_sequence=newest if newest < self.window.first_sequence else 0)
+
     def of(self, user_id: str | None) -> list[Message]:
         return [self.messages[at] for at in sorted(self.messages) if user_id in (None, self.messages[at].user_id)]
 
@@ -500,7 +507,7 @@ class Messages:
     def list(self, read: Read, query: MessageQuery) -> MessagePage:
         tenant, revision = self._books.read(read)
         kept = tenant.conversation(query.conversation_id)
-        window = kept.window if query.view is View.WINDOW else WHOLE
+        window = kept.shown_window if query.view is View.WINDOW else WHOLE
         own = [each for each in kept.of(query.user_id or kept.draft.user_id) if _is_in(window, each.sequence)]
         found = [message for message in own if _passes(message, query)]
         page: list[Message] = []
@@ -543,7 +550,7 @@ class Windows:
         tenant, revision = self._books.read(read)
         kept = tenant.conversation(conversation_id)
         require_owner(kept.draft.user_id, user_id, conversation_id)
-        return kept.window, revision
+        return kept.shown_window, revision
 
     def weigh(self, read: Read, conversation_id: str, window: Window) -> Weights:
         tenant, revision = self._books.read(read)

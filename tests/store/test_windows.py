@@ -132,6 +132,25 @@ def test_without_the_newest_system_message_the_one_before_it_is_in_the_window(
     eventually(lambda: tenant.store.windows.get(tenant.read, "c", "")[0].system_sequence, until=(0).__eq__)
 
 
+def test_which_system_message_is_in_the_window_needs_no_look_at_it(tenant: Tenant, moving: overflow.Overflow) -> None:
+    moving.start()
+    say(tenant, "s1", role="system", create=of(30, Trim(10)))
+    say(tenant, "a", "b")
+    say(tenant, "s2", role="system")
+    say(tenant, *"cdef")
+    eventually(lambda: window(tenant), until=["s2", "f"].__eq__)
+    moving.close()
+
+    seen = []
+    for gone in ("s2", "s1"):
+        tenant.store.messages.delete(tenant.write, "c", "", [gone])
+        seen.append((window(tenant), tenant.store.windows.get(tenant.read, "c", "")[0].system_sequence))
+    say(tenant, "s3", role="system")
+
+    assert seen == [(["s1", "f"], 1), (["f"], 0)]
+    assert window(tenant) == ["f", "s3"]
+
+
 def test_another_policy_holds_at_once(tenant: Tenant, moving: overflow.Overflow) -> None:
     moving.start()
     say(tenant, *"abcdef", create=with_policy(None))

@@ -12,11 +12,10 @@ from functools import partial
 from typing import Protocol
 
 from msgspec import Struct
-from msgspec.structs import replace
 
 from remora_server.domain.calls import Outcome, Read, Write
 from remora_server.domain.chat_models import Completion, Prompt
-from remora_server.domain.context_messages import SYSTEM_ROLES, ContextMessage, MessageReader
+from remora_server.domain.context_messages import ContextMessage, MessageReader
 from remora_server.domain.conversations import Conversation, require_owner
 from remora_server.domain.errors import SummaryOutdated
 from remora_server.domain.messages import MessagePage, MessageQuery, View
@@ -195,18 +194,11 @@ class WindowReader:
         summary_tokens = self._summary_tokens(encoding, summary)
         return WindowView(conversation, window, summary, listed, messages, counts, summary_tokens, revision)
 
-    def weigh(self, read: Read, conversation_id: str, *, look_back: bool = False) -> WeighedWindow | None:
+    def weigh(self, read: Read, conversation_id: str) -> WeighedWindow | None:
         """What the policy of a conversation makes of its window; None without a policy. Raises ConversationNotFound.
 
-        The messages are read only where that depends on more than their tokens. `look_back`: the newest system message
-        may be another one than was kept; where none is in the window, one before it may be.
+        The messages are read only where that depends on more than their tokens.
         """
-        weighed = self._weighed(read, conversation_id)
-        if weighed is None or not look_back or weighed.newest_system or not weighed.window.first_sequence:
-            return weighed
-        return replace(weighed, newest_system=self._system_before(read, conversation_id, weighed.window))
-
-    def _weighed(self, read: Read, conversation_id: str) -> WeighedWindow | None:
         conversation, revision = self._conversations.get(read, conversation_id, "")
         policy = conversation.draft.short_term
         if policy is None:
@@ -218,14 +210,6 @@ class WindowReader:
         view = self.view(read, conversation_id)
         policy = view.conversation.draft.short_term
         return None if policy is None else WeighedWindow.of(view, policy)
-
-    def _system_before(self, read: Read, conversation_id: str, window: Window) -> int:
-        """The sequence of the newest system message before a window; 0: there is none."""
-        query = MessageQuery(
-            conversation_id, roles=tuple(sorted(SYSTEM_ROLES)), before_sequence=window.first_sequence, limit=1
-        )
-        page = self._messages.list(read, query)
-        return page.last_sequence if page.count else 0
 
     def _by_weights(
         self, read: Read, conversation: Conversation, policy: ShortTermPolicy, revision: int

@@ -92,8 +92,6 @@ class Overflow:
         self._summaries = Summaries(windows, self._summarizing, author, self._turn, self._flush)
         self._watched: OrderedDict[Key, Watched] = OrderedDict()
         self._looked_at: dict[Key, Grown] = {}
-        self._changed: dict[Key, int] = {}
-        """The revision at which a conversation lost messages, or was changed otherwise, after the last look at it."""
         self._lock = new_lock(Level.LEAF)
         self._turns = Turns()
         self._thread = LongLived("overflow", self._run)
@@ -131,9 +129,6 @@ class Overflow:
     def written(self, tenant_id: str, conversation_id: str, revision: int, growth: Growth | None) -> None:
         """See `domain.windows.WindowListener`. This is brief, unless tokens are counted in another encoding."""
         key = tenant_id, conversation_id
-        if growth is None:
-            with self._lock:
-                self._changed[key] = max(revision, self._changed.get(key, 0))
         if growth is None or not self._has_room(key, revision, growth):
             self._turn(key, revision)
 
@@ -203,38 +198,27 @@ class Overflow:
         with self._lock:
             revision = self._forget(key, revision)
             grown = self._looked_at[key] = Grown()
-            has_changed = key in self._changed
         try:
-            watched = self._looked(key, revision, has_changed=has_changed)
-        except BaseException as error:
-            if isinstance(error, ConversationNotFound):
-                self._looked_back(key, revision)
+            watched = self._looked(key, revision)
+        except BaseException:
             if self._stop_looking(key, None):
                 self._turn(key, grown.revision)
             raise
         if self._stop_looking(key, watched) and watched is not None and watched.is_due:
             self._turn(key, grown.revision)
 
-    def _looked_back(self, key: Key, revision: int) -> None:
-        """A look saw all changes up to a revision."""
-        with self._lock:
-            if self._changed.get(key, revision) <= revision:
-                self._changed.pop(key, None)
-
-    def _looked(self, key: Key, revision: int, *, has_changed: bool) -> Watched | None:
+    def _looked(self, key: Key, revision: int) -> Watched | None:
         """Move a window, if it has too many tokens. Returns by how many it may grow; None without a policy."""
         tenant_id, conversation_id = key
-        weighed = self._windows.weigh(Read(tenant_id, min_revision=revision), conversation_id, look_back=has_changed)
+        weighed = self._windows.weigh(Read(tenant_id, min_revision=revision), conversation_id)
         if weighed is None:
-            self._looked_back(key, revision)
             return None
         policy = weighed.policy
-        if weighed.first_to_stay and gives_facts(policy) and self._facts.asks_model:
-            self._summaries.wait(key, weighed.revision)
-            return Watched(policy, policy.trigger)
-        if weighed.first_to_stay or weighed.moved.system_sequence != weighed.window.system_sequence:
+        if weighed.first_to_stay:
+            if gives_facts(policy) and self._facts.asks_model:
+                self._summaries.wait(key, weighed.revision)
+                return Watched(policy, policy.trigger)
             self._leave(key, weighed)
-        self._looked_back(key, revision)
         room = policy.trigger - weighed.tokens
         return Watched(policy, room) if room >= 0 else self._beyond(key, weighed)
 

@@ -185,7 +185,7 @@ class Messages:
         self._commits.begin(read)
         while True:
             head = self._conversations.published(read, query.conversation_id)
-            window = self._windows.published(read, head.uid) if query.view is View.WINDOW else WHOLE
+            window = self._windows.published(read, query.conversation_id, head) if query.view is View.WINDOW else WHOLE
             try:
                 return self._page(read, query, query.user_id or head.user_id, window)
             except KeyError:

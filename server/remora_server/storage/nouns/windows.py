@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 
+from msgspec.structs import replace
+
 from remora.v1.short_term_pb2 import ConversationSummary
 from remora_server import wire
+from remora_server._native import Head
 from remora_server.domain.calls import Outcome, Read, Write
 from remora_server.domain.context_messages import SYSTEM_ROLES
 from remora_server.domain.conversations import require_owner
@@ -98,29 +101,61 @@ class Windows:
         self._conversations = conversations
 
     def get(self, read: Read, conversation_id: str, user_id: str) -> tuple[Window, int]:
-        self._commits.begin(read)
+        revision = self._commits.begin(read)
         head = self._conversations.published(read, conversation_id)
         require_owner(head.user_id, user_id, conversation_id)
-        found, revision = self._records.get(read, _place(head.uid), _ONLY)
-        return _window(found), revision
+        return self.published(read, conversation_id, head), revision
 
-    def published(self, read: Read, uid: int) -> Window:
-        """The window of a conversation that readers see. Most have none stored, which memory answers."""
+    def published(self, read: Read, conversation_id: str, head: Head) -> Window:
+        """The window of a conversation that readers see. Most have none stored, which memory answers.
+
+        Which system message stays in it is decided now: the stored one may be gone since, or another one be newer.
+        """
+        window = self._stored(read, head.uid)
+        if window is WHOLE:
+            return window
+        newest = self._newest_system(read, conversation_id, head.user_id)
+        return replace(window, system_sequence=newest if newest < window.first_sequence else 0)
+
+    def _stored(self, read: Read, uid: int) -> Window:
         place = _place(uid)
         if self._records.shown(read, place, _ONLY) is None:
             return WHOLE
         return _window(self._records.get(read, place, _ONLY)[0])
+
+    def _newest_system(self, read: Read, conversation_id: str, user_id: str) -> int:
+        """The sequence of the newest system message of a conversation's own user; 0: there is none."""
+        while True:
+            try:
+                page = self._core.list_messages(
+                    read.tenant_id,
+                    conversation_id,
+                    user_id,
+                    roles=list(SYSTEM_ROLES),
+                    sent=(None, None),
+                    received=(None, None),
+                    after_sequence=None,
+                    before_sequence=None,
+                    window=(0, 0),
+                    newest=True,
+                    limit=1,
+                    max_bytes=1,
+                )
+            except KeyError:
+                self._conversations.published(read, conversation_id)  # evicted since: load it again
+            else:
+                return page.last_sequence
 
     def current(self, read: Read, conversation_id: str, user_id: str) -> tuple[Window, Summary | None, int]:
         revision = self._commits.begin(read)
         head = self._conversations.published(read, conversation_id)
         require_owner(head.user_id, user_id, conversation_id)
         while True:
-            window = self.published(read, head.uid)
+            window = self.published(read, conversation_id, head)
             if window is WHOLE:
                 return window, None, revision  # a summary stands before a window, and goes with it
             found, revision = self._records.get(read, _summary_place(head.uid, head.user_id), _ONLY)
-            if self.published(read, head.uid).revision == window.revision:
+            if self._stored(read, head.uid).revision == window.revision:
                 return window, _summary(found), revision
 
     def weigh(self, read: Read, conversation_id: str, window: Window) -> Weights:

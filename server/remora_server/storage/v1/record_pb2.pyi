@@ -919,7 +919,7 @@ class ConversationWindow(_message.Message):
     first_sequence: _builtins.int
     """Messages before this sequence have left the window; 0: none has."""
     system_sequence: _builtins.int
-    """The newest system message, if it stands before the window; else 0."""
+    """The newest system message when the window was moved, if it stood before the window; else 0. Readers see the newest of now."""
     move_time: _builtins.int
     """When the window was moved, in microseconds since 1970."""
     def __init__(
