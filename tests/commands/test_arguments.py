@@ -72,3 +72,26 @@ def test_bytes_that_no_name_can_have_are_said_to_be_none(
     name: str, line: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert f"argument {name}: is not UTF-8" in refusal(line, NO_TEXT, capsys)
+
+
+@pytest.mark.parametrize(
+    ("line", "meant"),
+    [
+        (["lgo"], "log"),
+        (["sevre", "--data", "x"], "serve"),
+        (["context", "shwo", "x"], "show"),
+        (["model", "instal"], "install"),
+    ],
+)
+def test_a_misspelt_command_is_told_which_is_meant(
+    line: list[str], meant: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert f"; did you mean {meant}?" in refusal(line, "", capsys)
+
+
+@pytest.mark.parametrize("line", [["start"], ["context", "get"]])
+def test_a_word_like_no_command_gets_the_list_of_commands(line: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    error = refusal(line, "", capsys)
+
+    assert "did you mean" not in error
+    assert "choose from" in error

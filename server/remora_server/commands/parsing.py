@@ -17,9 +17,12 @@ from remora_server.settings.paths import absolute
 LIKENESS = 0.7
 """How like a flag must be to be suggested for another, from 0 to 1."""
 
+COMMAND_LIKENESS = 0.65
+"""The same for commands, whose names are shorter: `lgo` is `log` with two letters exchanged."""
+
 
 class Parser(argparse.ArgumentParser):
-    """A parser that reports an error in one line, and suggests a flag for a misspelt one."""
+    """A parser that reports an error in one line, and suggests a flag or a command for a misspelt one."""
 
     def error(self, message: str) -> NoReturn:
         self.exit(MISUSED, f"{self.prog}: {message}\n")
@@ -40,6 +43,14 @@ class Parser(argparse.ArgumentParser):
                 return  # what follows is no flag, or that of a command
             if flag.startswith("--") and " " not in flag and flag not in self._option_string_actions:
                 self.error(f"unrecognized arguments: {flag}{spelling.hint(flag, self._flags(), LIKENESS)}")
+
+    def _check_value(self, action: argparse.Action, value: Any) -> None:  # noqa: ANN401 - argparse's own
+        """Before argparse, which names every command where one is misspelt."""
+        if action.nargs == argparse.PARSER and value not in (names := list(action.choices or ())):
+            suggestion = spelling.hint(value, names, COMMAND_LIKENESS)
+            if suggestion:
+                raise argparse.ArgumentError(None, f"there is no command {value!r}{suggestion}")
+        super()._check_value(action, value)
 
     def _flags(self) -> list[str]:
         """The flags that the help shows."""
