@@ -75,6 +75,15 @@ def test_the_readmes_first_two_commands_are_the_demo_and_the_tests() -> None:
     assert console_lines(README)[:2] == ["make demo", "make test"]
 
 
+def test_an_example_whose_store_has_an_index_installs_the_model_before_the_server_starts() -> None:
+    indexed = [path.parent for path in ROOT.glob("examples/*/agent.*") if "RemoraStore(" in path.read_text("utf-8")]
+
+    assert {path.name for path in indexed} == {"langgraph", "langgraph-js"}
+    for folder in indexed:
+        shown = [line.split("#")[0].strip() for line in console_lines(folder / "README.md")]
+        assert shown.index("remora model install") < shown.index("remora serve &")
+
+
 def test_every_command_that_a_page_shows_is_understood() -> None:
     shown = [line.removeprefix("$ ").split("#")[0] for page in PAGES for line in console_lines(page)]
     commands = [shlex.split(line)[1:] for line in shown if line.startswith("remora ")]

@@ -394,7 +394,8 @@ def lonely_server() -> Iterator[str]:
 
 
 def test_without_a_model_an_embedding_is_refused(lonely_server: str) -> None:
-    with Remora(lonely_server, timeout=PATIENCE) as memory, pytest.raises(errors.ModelUnavailableError):
+    told = "`remora model install`, and restart the server"
+    with Remora(lonely_server, timeout=PATIENCE) as memory, pytest.raises(errors.ModelUnavailableError, match=told):
         memory.embed("hello")
 
 

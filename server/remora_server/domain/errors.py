@@ -285,7 +285,10 @@ class ModelUnavailable(RemoraError):
     """The request needs an embedding model and the server has none."""
 
     def __init__(self) -> None:
-        super().__init__("the server has no embedding model: install one with `remora model install`")
+        super().__init__(
+            "the server has no embedding model: install one with `remora model install`, and restart the server "
+            "without the setting `model: none`"
+        )
 
 
 class SearchTooLarge(RemoraError):
