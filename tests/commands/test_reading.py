@@ -262,3 +262,15 @@ def test_the_tenant_and_the_token_are_taken_from_the_environment(endpoint: str, 
         assert remora(guarded, "log")[0] == 1
         assert remora(guarded, "log", variables={"REMORA_TOKEN": "secret"})[0] == 0
         assert remora(guarded, "log", "--token", "secret")[0] == 0
+
+
+@pytest.mark.parametrize("token", [[], ["--token=wrong"]])
+def test_a_command_without_the_servers_token_is_told_how_to_give_it(
+    token: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    tokens = token_file(tmp_path / "tokens", "secret acme")
+    with serve("--model=none", f"--token-file={tokens}") as guarded:
+        code = main(["log", f"--endpoint={guarded}", *token])
+
+    assert code == 1
+    assert "--token or $REMORA_TOKEN gives one" in capsys.readouterr().err

@@ -16,6 +16,7 @@ from remora.errors import (
     InvalidFieldError,
     MethodUnknownError,
     TlsFault,
+    UnauthenticatedError,
 )
 from remora_server.commands.failures import CommandFailed, Misused
 from remora_server.commands.parsing import filled, name
@@ -125,6 +126,8 @@ def _flag(field: str) -> str:
 def _told(error: RemoraError | PermissionError) -> str:
     if isinstance(error, ConnectionFailedError) and error.tls_fault is not None:
         return "; ".join(filter(None, (error.finding, _REMEDIES.get(error.tls_fault))))
+    if isinstance(error, UnauthenticatedError):
+        return f"{one_line(error)}; --token or ${TOKEN_VARIABLE} gives one"
     return _in_flags(error) if isinstance(error, InvalidFieldError) else one_line(error)
 
 
