@@ -10,6 +10,7 @@ import dev.remora.RemoraException.FieldViolation;
 import io.grpc.Metadata;
 import io.grpc.Status;
 import io.grpc.protobuf.StatusProto;
+import java.io.FileNotFoundException;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.EnumSet;
@@ -37,8 +38,7 @@ final class Statuses {
     }
 
     static RemoraException connectionFailed(RemoraException failure, String endpoint) {
-        Throwable innermost = innermostOf(failure);
-        String why = innermost.getMessage() == null ? failure.getMessage() : innermost.getMessage();
+        String why = whyOf(failure, innermostOf(failure));
         String told = isOfTls(failure)
                 ? "the TLS connection to %s failed (%s); do both sides trust the other's certificate?"
                 : "no Remora server answers at %s (%s); `remora serve` starts one, and endpoint or $%s says where it listens";
@@ -46,6 +46,13 @@ final class Statuses {
                 Reason.CONNECTION_FAILED, Map.of("endpoint", endpoint), List.of(), failure.retryDelay(), failure.requestId());
         String message = told.formatted(endpoint, why, Endpoint.VARIABLE);
         return new RemoraException(failure.code(), message, details, failure.getCause());
+    }
+
+    private static String whyOf(RemoraException failure, Throwable innermost) {
+        if (innermost instanceof FileNotFoundException) {
+            return "there is no such socket"; // Netty's has no message, and that of gRPC is "io exception"
+        }
+        return innermost.getMessage() == null ? failure.getMessage() : innermost.getMessage();
     }
 
     private static Throwable innermostOf(Throwable failure) {

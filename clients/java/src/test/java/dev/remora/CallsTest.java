@@ -180,6 +180,14 @@ class CallsTest {
     }
 
     @Test
+    void aSocketThatIsNotThereIsSaidToBeMissing() throws Exception {
+        try (Remora client = Remora.builder().endpoint(RealServer.overUnix()).timeout(Duration.ofMillis(300)).build()) {
+            RemoraException error = failed(() -> client.conversations().appendMessages(WRITE));
+            assertTrue(error.getMessage().contains("(there is no such socket)"), error.getMessage());
+        }
+    }
+
+    @Test
     void aServerThatStartsLateIsFound() throws Exception {
         String endpoint = RealServer.overUnix();
         try (Remora client = RealServer.client(endpoint)) {
