@@ -98,12 +98,12 @@ class SqliteFile:
         self.name = name
         self._connection = connection
 
-    def require(self, owner: str, tables: Mapping[str, Collection[str]]) -> None:
-        """Raise CommandFailed if a table or one of its columns is missing."""
+    def require(self, owner: str, tables: Mapping[str, Collection[str]], otherwise: str = "") -> None:
+        """Raise CommandFailed if a table or one of its columns is missing. `otherwise` is another reason for it."""
         for table, columns in tables.items():
             found = self.columns(table)
             if not found:
-                raise CommandFailed(f"{self.name} has no table {table}: it is no file of {owner}")
+                raise CommandFailed(f"{self.name} has no table {table}: it is no file of {owner}{otherwise}")
             for column in columns:
                 if column not in found:
                     raise CommandFailed(f"{self.name}: table {table} has no column {column}: {owner} makes others")

@@ -64,7 +64,7 @@ class VoltAgentFile(Struct, frozen=True):
         columns = {self._table(name): needed for name, needed in COLUMNS.items()}
         if self._has_steps:
             columns[self._table("steps")] = STEP_COLUMNS
-        self.file.require(OWNER, columns)
+        self.file.require(OWNER, columns, ", or its tablePrefix is another (--table-prefix)")
 
     def _table(self, name: str) -> str:
         return f"{self.prefix}_{name}"
