@@ -21,6 +21,7 @@ from remora_server.commands.connecting import add_connection_flags, connected
 from remora_server.commands.failures import CommandFailed, Misused
 from remora_server.commands.moving import langgraph_checkpoints, langgraph_store, voltagent, voltagent_copy
 from remora_server.commands.moving.sqlite_file import MAGIC, SqliteFile, opened
+from remora_server.commands.numbers import whole
 from remora_server.commands.output import diagnostics, noting_silence, progress_of_bytes
 from remora_server.commands.parsing import filled, name
 from remora_server.commands.record_groups import Group, RecordRefused
@@ -123,7 +124,7 @@ def fill(parser: argparse.ArgumentParser) -> None:
     )
     files.add_argument(
         "--user-label",
-        type=int,
+        type=whole,
         metavar="N",
         help="for langgraph-store: which label of a namespace names the user, from 0, or from -1 backwards, as "
         "user_label of RemoraStore does (default: items are nobody's)",

@@ -15,6 +15,13 @@ def positive(text: str) -> int:
     return int(text)
 
 
+def whole(text: str) -> int:
+    """A whole number, also below 0."""
+    if not text.isascii() or not text.removeprefix("-").isdigit():
+        raise argparse.ArgumentTypeError(f"{text} is no whole number")
+    return int(text)
+
+
 def duration(text: str) -> float:
     """A time limit for a call: above 0 and finite."""
     try:
