@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 
 from remora.v1.conversation_pb2 import Conversation
 from remora.v1.message_pb2 import Embedding
+from remora.v1.working_memory_pb2 import WorkingMemoryScope
 from remora_server.rpc.checks.limits import _is_vector
-from remora_server.rpc.checks.rules import REMEMBERED_BYTES, Rule, Violation, each, remembered, text
+from remora_server.rpc.checks.rules import REMEMBERED_BYTES, MessageRules, Rule, Violation, each, remembered, text
 
 IS_VECTOR = partial(_is_vector, lambda _model: 0)
 
@@ -66,3 +67,13 @@ def test_what_passed_is_not_checked_again_unless_it_is_long() -> None:
             rule(Conversation())
 
     assert asked == ["c", long, long, "", ""]
+
+
+def test_where_a_oneof_is_required_its_fields_are_named() -> None:
+    rules = MessageRules()
+    rules.require(WorkingMemoryScope.DESCRIPTOR, "owner")
+
+    with pytest.raises(Violation, match="is required: set one of conversation_id, user_id") as refused:
+        rules(WorkingMemoryScope())
+
+    assert refused.value.path == "owner"

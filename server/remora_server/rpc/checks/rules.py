@@ -46,7 +46,7 @@ class MessageRules:
     def __init__(self) -> None:
         # By descriptor, of which there is one object each. Its name would be a new string each time.
         self.of_fields: dict[FieldDescriptor, Rule] = {}
-        self.required: list[tuple[str, Callable[[Message], object]]] = []
+        self.required: list[tuple[str, Callable[[Message], object], str]] = []
         self.together: list[Rule] = []
 
     def __call__(self, message: Message) -> None:
@@ -56,15 +56,23 @@ class MessageRules:
                 of_fields[field](value)
             except Violation as violation:
                 raise violation.under(field.name) from None
-        for name, is_set in self.required:
+        for name, is_set, complaint in self.required:
             if not is_set(message):
-                raise Violation("is required", name)
+                raise Violation(complaint, name)
         for rule in self.together:
             rule(message)
 
     def require(self, descriptor: Descriptor, name: str) -> None:
         """Demand that a field or a oneof is set."""
-        self.required.append((name, presence(descriptor, name)))
+        self.required.append((name, presence(descriptor, name), _complaint(descriptor, name)))
+
+
+def _complaint(descriptor: Descriptor, name: str) -> str:
+    """What is said where it is not set. The name of a oneof is in no request, those of its fields are."""
+    oneof = descriptor.oneofs_by_name.get(name)
+    if oneof is None:
+        return "is required"
+    return f"is required: set one of {', '.join(field.name for field in oneof.fields)}"
 
 
 def presence(descriptor: Descriptor, name: str) -> Callable[[Message], object]:
