@@ -355,3 +355,11 @@ def test_compose_starts_the_server_with_settings_and_the_agent_with_its_socket()
     assert given["health_listen"] == "0.0.0.0:9090"
     assert (ROOT / services["agent"]["volumes"][0].split(":")[0]).is_file()
     assert services["remora"]["volumes"][1] == services["agent"]["volumes"][1] == "socket:/run/remora"
+
+
+def test_the_page_shows_how_to_make_the_image_that_the_manifests_name() -> None:
+    page = (ROOT / "docs" / "kubernetes.md").read_text("utf-8")
+
+    named = {container["image"] for pod in PODS for container in [*pod["initContainers"], *pod["containers"]]}
+
+    assert named == set(re.findall(r"^make container TAG=(\S+)", page, re.MULTILINE))
