@@ -6,6 +6,7 @@ import random
 import subprocess
 import sys
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from langchain_core.messages import (
@@ -95,6 +96,14 @@ def test_keeping_a_slice_keeps_what_the_documents_reducer_keeps(
     conversation.edit(edits_of(update))
 
     assert held(conversation) == before[start:stop]
+
+
+@pytest.mark.parametrize("slice_of", [{}, {"form": 1}, {"from": 1, "too": 3}])
+def test_a_slice_that_is_misspelt_is_refused(slice_of: dict[str, int]) -> None:
+    update: Any = {"type": "keep", **slice_of}
+
+    with pytest.raises(ValueError, match="says no slice: it must be"):
+        edits_of(update)
 
 
 def test_one_message_and_other_forms_are_updates_too(conversation: Conversation) -> None:

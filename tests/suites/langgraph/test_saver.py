@@ -379,3 +379,10 @@ def test_metadata_keeps_half_of_a_surrogate_pair(saver: RemoraSaver) -> None:
     [found] = saver.list(None, filter={"said": HALF, HALF: 1})
     assert found.config == saved
     assert found.metadata["said"] == HALF  # type: ignore[typeddict-item]
+
+
+def test_what_names_no_channel_of_messages_is_refused() -> None:
+    wrong: list[Any] = [True, ["messages"], ""]
+    for messages in wrong:
+        with pytest.raises(TypeError, match="it must be the name of a channel, such as 'messages'"):
+            RemoraSaver(messages=messages)

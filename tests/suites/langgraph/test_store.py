@@ -393,6 +393,13 @@ def test_a_misspelt_key_of_an_index_is_refused() -> None:
         RemoraStore(index=misspelt)
 
 
+def test_a_user_label_that_is_no_place_in_a_namespace_is_refused() -> None:
+    wrong: list[Any] = ["1", True, 1.0]
+    for label in wrong:
+        with pytest.raises(TypeError, match=f"user_label is {label!r}; it must be a whole number"):
+            RemoraStore(user_label=label)
+
+
 def test_a_ttl_that_is_misspelt_or_no_number_of_minutes_is_refused(store: RemoraStore) -> None:
     misspelt: Any = {"defaultttl": 1}
     with pytest.raises(ValueError, match="did you mean 'default_ttl'"):

@@ -83,6 +83,12 @@ class Index:
         return struct.pack(f"<{len(vector)}f", *vector)
 
 
+def check_user_label(label: object) -> None:
+    """Raises TypeError for what is no place of a label."""
+    if label is not None and (isinstance(label, bool) or not isinstance(label, int)):
+        raise TypeError(f"user_label is {label!r}; it must be a whole number: 0 is the first label, -1 the last")
+
+
 def check_ttl(config: TTLConfig | None) -> None:
     """Raises TypeError and ValueError for what is no ttl: a key that is nearly a known one, a wrong value."""
     given = cast("dict[str, Any]", config or {})

@@ -35,12 +35,14 @@ def edits_of(update: Update) -> list[Edit]:
 
     A message whose id is there replaces that one in its place; others are appended. RemoveMessage removes one or, with
     the id REMOVE_ALL_MESSAGES, all that come before it. Messages without an id get one, as `add_messages` gives it, and
-    chunks become messages. Raises ValueError for None.
+    chunks become messages. Raises ValueError for None, and for a slice without `from`.
     Applying the edits raises MessageNotFoundError where `add_messages` raises ValueError: for the removal of a message
     that is not there. Of several messages with one id behind REMOVE_ALL_MESSAGES, which `add_messages` keeps all, a
     conversation has the last.
     """
     if isinstance(update, Mapping) and update.get("type") == "keep":
+        if not {"type", "from"} <= update.keys() <= {"type", "from", "to"}:
+            raise ValueError(f"{update!r} says no slice: it must be {{'type': 'keep', 'from': 1}}, or also with 'to'")
         return [Keep(update["from"], update.get("to"))]
     if update is None:
         raise ValueError("an update is a message, a list of messages or what to keep, not None")

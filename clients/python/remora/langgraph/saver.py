@@ -67,6 +67,8 @@ class RemoraSaver(BaseCheckpointSaver[str]):
         messages are also sent to conversations; None: none is.
         """
         super().__init__(serde=serde)
+        if messages is not None and (not messages or not isinstance(messages, str)):
+            raise TypeError(f"messages is {messages!r}; it must be the name of a channel, such as 'messages'")
         self._server = Server(Options(endpoint, token, tenant, timeout))
         self._conversations = None if messages is None else Conversations(self._server, messages)
 

@@ -18,7 +18,15 @@ from remora import AsyncRemora, Remora
 from remora._status import closed_meanwhile
 from remora.errors import RemoraError
 from remora.langgraph._embedding import Embedder
-from remora.langgraph._operations import Batch, Index, check_ttl, joined, refuse_one_text, sweep_seconds
+from remora.langgraph._operations import (
+    Batch,
+    Index,
+    check_ttl,
+    check_user_label,
+    joined,
+    refuse_one_text,
+    sweep_seconds,
+)
 from remora.langgraph._server import fail_closed
 from remora.v1 import store_service_pb2 as wire
 
@@ -45,6 +53,7 @@ class _Memory:
         timeout: float,
     ) -> None:
         check_ttl(ttl)
+        check_user_label(user_label)
         self.index_config = index
         self.ttl_config = ttl
         self.embeddings: Embeddings | None = None
