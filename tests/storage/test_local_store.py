@@ -14,6 +14,7 @@ from tests.storage.opening import READ, WRITE, messages, open_store, shown, take
 from tests.store.asking import draft
 
 from remora_server.domain.conversations import ConversationDraft
+from remora_server.domain.errors import ConversationNotFound
 from remora_server.domain.messages import MessageEmbedding, MessageQuery
 from remora_server.domain.replies import REPLY_BYTES
 from remora_server.domain.search import MessageVector
@@ -56,6 +57,11 @@ class Growths:
 
     def written(self, _tenant_id: str, _conversation_id: str, _revision: int, growth: Growth | None) -> None:
         self.tokens.append(None if growth is None else growth.o200k_tokens)
+
+
+def test_an_append_to_no_conversation_is_told_how_to_make_one(store: LocalStore) -> None:
+    with pytest.raises(ConversationNotFound, match="there is no conversation 'c': create_if_missing makes one"):
+        store.messages.append(WRITE, "c", "u", [draft("hello")], None)
 
 
 def test_a_window_whose_oldest_messages_are_pruned_only_grows(store: LocalStore) -> None:

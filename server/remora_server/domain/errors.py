@@ -67,10 +67,8 @@ class ContextTooLarge(RemoraError):
 class ConversationNotFound(RemoraError):
     """There is no such conversation, or it is another user's."""
 
-    def __init__(self, conversation_id: str) -> None:
-        super().__init__(
-            f"there is no conversation {conversation_id!r}, or it is another user's", conversation_id=conversation_id
-        )
+    def __init__(self, conversation_id: str, otherwise: str = ", or it is another user's") -> None:
+        super().__init__(f"there is no conversation {conversation_id!r}{otherwise}", conversation_id=conversation_id)
 
 
 class MessageNotFound(RemoraError):

@@ -218,7 +218,7 @@ def _creation(
 ) -> tuple[ConversationView, list[changes.Change]]:
     """A conversation that an append creates, and the change that does it. Raises ConversationNotFound without one."""
     if template is None:
-        raise ConversationNotFound(conversation_id)
+        raise ConversationNotFound(conversation_id, ": create_if_missing makes one")
     draft = replace(template, id=conversation_id, user_id=template.user_id or user_id or DEFAULT_USER)
     return NewConversation(draft), [changes.put_conversation(0, draft, now)]
 
