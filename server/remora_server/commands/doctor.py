@@ -16,7 +16,7 @@ from msgspec.structs import asdict
 from rich.table import Table
 
 from remora import Remora
-from remora.errors import RemoraError
+from remora.errors import ConnectionFailedError, RemoraError
 from remora.v1.admin_service_pb2 import GetStatusResponse
 from remora_server.chat_model import open_chat_model
 from remora_server.commands.failures import CommandFailed
@@ -246,7 +246,9 @@ class Examination:
             with Remora(endpoint, token=self._token(), timeout=ASKING_SECONDS) as memory:
                 status = memory.status()
         except (RemoraError, grpc.RpcError) as error:
-            what = f"a process serves it and does not answer at {endpoint}: {one_line(error)}"
+            what = f"a process serves it and does not answer at {endpoint}"
+            if not isinstance(error, ConnectionFailedError) or error.tls_fault:  # others tell to start a server
+                what = f"{what}: {one_line(error)}"
             self._find("store", what, "say where it listens (--listen), or see its log")
             return
         if status.store.store_id != store_id:
