@@ -18,6 +18,7 @@ from tests.input.callers import METHODS, DirectCaller, ask, direct_caller
 
 from remora.v1 import conversation_service_pb2 as pb
 from remora.v1 import history_service_pb2 as history
+from remora.v1 import memory_item_pb2
 from remora.v1 import memory_service_pb2 as memory
 from remora.v1 import transfer_service_pb2 as transfers
 from remora.v1.working_memory_pb2 import WorkingMemoryScope
@@ -347,4 +348,15 @@ def test_a_message_that_is_large_ends_its_page(caller: DirectCaller) -> None:
 
     assert len(first.records) == 2
     assert imported(target, lines, [1]) == 4
+    assert exported(target, 1000) == lines
+
+
+def test_an_item_is_imported_whatever_filters_see_of_it(caller: DirectCaller) -> None:
+    source, target = tenant(caller), tenant(caller)
+    metadata = b'{"of":{"an":"object"},"long":"%s"}' % (b"x" * 2_000)
+    item = memory_item_pb2.MemoryItem(id="i", text="tea", metadata=metadata)
+    ask(source, "AddMemoryItems", memory.AddMemoryItemsRequest(user_id="u", items=[item]))
+    lines = exported(source, 1000)
+
+    assert imported(target, lines, [1000]) == 1
     assert exported(target, 1000) == lines

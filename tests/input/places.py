@@ -11,6 +11,8 @@ from google.protobuf.duration_pb2 import Duration
 from google.protobuf.message import Message
 from google.protobuf.message_factory import GetMessageClass
 
+from remora_server.rpc.checks.request_rules import DERIVED
+
 KEY = "a"
 """The key under which a place within a map lies."""
 
@@ -74,7 +76,10 @@ def inner(field: FieldDescriptor) -> Descriptor | None:
 
 
 def places(request: Descriptor) -> Iterator[Place]:
-    """All places of a request. Of a message that can hold another of its type, those within the first."""
+    """All places of a request that are looked at.
+
+    Of a message that can hold another of its type, those within the first.
+    """
     return _places(request, request, ())
 
 
@@ -83,6 +88,8 @@ def _places(request: Descriptor, message: Descriptor, above: tuple[FieldDescript
         fields = (*above, field)
         yield Place(request, fields)
         within = inner(field)
+        if field.full_name in DERIVED:
+            continue
         if within is not None and all(within != one.containing_type for one in fields):
             yield from _places(request, within, fields)
         elif within is None and field.is_repeated:

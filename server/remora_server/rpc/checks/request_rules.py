@@ -13,6 +13,9 @@ from remora_server.rpc.checks import rules
 from remora_server.rpc.checks.options import ContractOptions, Stated, stated
 from remora_server.rpc.checks.rules import MessageRules, Rule, Violation
 
+DERIVED = frozenset({"remora.v1.MemoryItem.indexed", "remora.v1.Fact.indexed"})
+"""Maps that only exports have. An import makes them anew, so no value of them is refused."""
+
 
 class RequestRules:
     """The rules of types of messages, each compiled once. A type may contain itself.
@@ -82,7 +85,8 @@ class RequestRules:
         settings = _settings(options)
         maximum, keys = settings.pop("max_pairs"), settings.pop("keys")
         _require_none(settings, field.full_name)
-        key_rule, value_rule = self._of_value(key, _settings(keys)), self._of_value(value, {})
+        key_rule = self._of_value(key, _settings(keys))
+        value_rule = rules.anything if field.full_name in DERIVED else self._of_value(value, {})
         if key_rule is None or value_rule is None:
             raise TypeError(f"{field.full_name}: no rule for keys or values of a map")
         return rules.entries(key_rule, value_rule, maximum=maximum)
