@@ -71,11 +71,18 @@ impl Recall {
     }
 
     /// Those of the user's parts that the caller must fill, or abandon, each with the sequence through which it is loaded.
+    /// Where another caller has finished the user meanwhile, parts that are not here hold nothing.
     pub fn declare_parts(&self, tenant: &str, user: &str, uids: &[u64]) -> Vec<(u64, u64)> {
         let now = self.now();
         let mut registry = self.registry.lock();
         let mut missing = Vec::new();
         for uid in uids {
+            let complete = registry
+                .user(tenant, user)
+                .is_some_and(|state| state.complete);
+            if complete && registry.part(tenant, user, *uid).is_none() {
+                continue;
+            }
             let part = registry.part_or_add(tenant, user, *uid);
             part.touch(now);
             if !part.is_ready() {
