@@ -114,7 +114,7 @@ suites: $(READY) $(foreach suite,voltagent langgraph-js $(PYTHON_SUITES),$(SUITE
 
 .PHONY: faults
 faults: $(READY) ## Test faults: at every point, isolation of tenants, all examples of properties, 200 kills; KILLS=count, SEED=one to repeat
-	@tools/run_parts.sh "tests of faults" "$(PYTEST) -m faults" \
+	@tools/run_parts.sh --together "tests of faults" "$(PYTEST) -m faults" \
 		"properties, with all examples" "$(PYTEST) -m 'hypothesis and not faults'" "kills" \
 		"$(BIN)/python -m tests.faults.kills $(if $(KILLS),--kills $(KILLS)) $(if $(SEED),--seed $(SEED))"
 
