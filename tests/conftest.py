@@ -1,6 +1,7 @@
 """What all tests share: where the embedding model is, how Hypothesis searches, and how tests are spread."""
 
 import os
+import signal
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -27,6 +28,9 @@ hypothesis.settings.register_profile(
 hypothesis.settings.load_profile("remora")
 
 check_order()
+
+# What runs in the background ignores SIGINT, and so would every command that a test interrupts.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 LONG = ("faults", "isolation", "input", "storage", "commands", "network", "store")
 """The folders of the modules that take longest."""

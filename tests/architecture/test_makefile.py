@@ -76,11 +76,7 @@ def test_parts_that_run_together_name_their_lines(tmp_path: Path) -> None:
 def test_an_interrupt_ends_parts_that_run_together(tmp_path: Path) -> None:
     waiting = 'trap "echo ended; exit 1" INT; touch "$0"; while :; do sleep 0.01; done'
     parts = [part for name in ("one", "two") for part in (name, f"bash -c '{waiting}' {tmp_path}/{name}")]
-    # What runs in the background ignores SIGINT, and so do its children, such as these tests perhaps.
-    heeding = (
-        "import os, signal, sys; signal.signal(signal.SIGINT, signal.SIG_DFL); os.execv(sys.argv[1], sys.argv[1:])"
-    )
-    command = [sys.executable, "-c", heeding, "tools/run_parts.sh", "--together", *parts]
+    command = ["tools/run_parts.sh", "--together", *parts]
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True, start_new_session=True) as running:
         while len(list(tmp_path.iterdir())) < 2:
             assert running.poll() is None
