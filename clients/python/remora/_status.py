@@ -91,7 +91,7 @@ def _nobody_answers(details: str, endpoint: str) -> str:
     why = details.rpartition(": ")[2].removesuffix("]")
     return (
         f"no Remora server answers at {endpoint} ({why}); `remora serve` or Remora.start() starts one, and "
-        "the client's first argument or $REMORA_ENDPOINT says where it listens"
+        "`endpoint`, the client's first argument, or $REMORA_ENDPOINT says where it listens"
     )
 
 
