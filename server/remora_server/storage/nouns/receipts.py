@@ -52,6 +52,8 @@ OF_REQUEST = 0
 """The sequence of contents that are no messages."""
 OF_FACT = 0
 """The uid and the sequence of facts, which are of no conversation."""
+_OF_CONVERSATION = frozenset({OF_REQUEST, OF_SUMMARY, OF_MEMORY})
+"""The sequences of what belongs to a conversation as a whole."""
 
 _Key = TypeVar("_Key", bound=Hashable)
 _Noted = TypeVar("_Noted")
@@ -229,8 +231,7 @@ class Receipts:
 
     def _may_be_gone(self, uid: int, sequence: int, revision: int) -> bool:
         """Whether a message, or what belongs to a conversation as a whole, may be gone since a revision."""
-        of_conversation = (OF_REQUEST, OF_SUMMARY, OF_MEMORY)
-        return self._windows.has_lost(uid, revision, OF_REQUEST if sequence in of_conversation else sequence)
+        return self._windows.has_lost(uid, revision, OF_REQUEST if sequence in _OF_CONVERSATION else sequence)
 
     def _alive(self, drawn: Sequence[_Drawn], found: _Accepted) -> Iterator[tuple[_Content, int]]:
         """The contents, each once, of what was not erased since it was read, and until when they last."""
@@ -254,7 +255,7 @@ class Receipts:
             there = view.find(user_id, [content.message_id for content, _ in here])
             for (content, expire_time), place in zip(here, there, strict=True):
                 sequence = content.message.sequence
-                if sequence in (OF_REQUEST, OF_SUMMARY, OF_MEMORY) or (place is not None and place[0] == sequence):
+                if sequence in _OF_CONVERSATION or (place is not None and place[0] == sequence):
                     yield content, expire_time
 
     def _recorded(self, drawn: Sequence[_Drawn]) -> Iterator[tuple[_Fact, int]]:

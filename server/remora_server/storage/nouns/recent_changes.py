@@ -43,4 +43,5 @@ class RecentChanges:
         with self._lock:
             if revision < self._known_since:
                 return True
-            return any(revision < changed and lowest <= through for changed, lowest in self._changes.get(uid, ()))
+            changes = self._changes.get(uid)
+            return changes is not None and any(revision < changed and lowest <= through for changed, lowest in changes)
