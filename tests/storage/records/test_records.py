@@ -456,14 +456,22 @@ def expiring(item_id: str, expire_time: int) -> Any:  # noqa: ANN401 - an Item
     return each
 
 
+@contextmanager
+def stopped_clock(store: LocalStore) -> Iterator[int]:
+    """The time, at which the store's clock stays however long it takes to write."""
+    now, ticks = store.clock(), store.clock._last_ticks
+    with patch.object(store.clock, "_wall", lambda: now), patch.object(store.clock, "_ticks", lambda: ticks):
+        yield now
+
+
 def test_a_sweep_ends_where_more_than_a_page_lives_by_what_only_memory_has(store: LocalStore) -> None:
-    now = store.clock()
     names = [f"i{number:03}" for number in range(2 * SWEPT_AT_ONCE)]
-    put(store, *(expiring(name, now + SECOND) for name in names))
-    for name in names:
-        assert store.records.refresh(READ, PLACE, ITEMS.encode_key(name), now + 1_000 * SECOND)
-    put(store, expiring("j", now + SECOND))
-    store.commits.settle()
+    with stopped_clock(store) as now:
+        put(store, *(expiring(name, now + SECOND) for name in names))
+        for name in names:
+            assert store.records.refresh(READ, PLACE, ITEMS.encode_key(name), now + 1_000 * SECOND)
+        put(store, expiring("j", now + SECOND))
+        store.commits.settle()
 
     with patch.object(store.clock, "_wall", lambda: now + 2 * SECOND):
         assert store.expiry.sweep() == 1
@@ -553,16 +561,11 @@ def test_a_record_that_is_refreshed_all_the_time_is_journaled_once_a_minute(stor
     assert all(later - sooner >= JOURNAL_SECONDS for sooner, later in itertools.pairwise(journaled))
 
 
-def kept_alive(store: LocalStore, now: int) -> None:
-    """A record that the database alone would call expired a second later."""
-    put(store, expiring("i", now + SECOND))
-    store.commits.settle()
-    assert store.records.refresh(READ, PLACE, ITEMS.encode_key("i"), now + 1_000 * SECOND)
-
-
 def test_a_refreshed_record_is_found_while_its_expiry_is_journaled(store: LocalStore) -> None:
-    now = store.clock()
-    kept_alive(store, now)
+    with stopped_clock(store) as now:
+        put(store, expiring("i", now + SECOND))
+        store.commits.settle()
+        assert store.records.refresh(READ, PLACE, ITEMS.encode_key("i"), now + 1_000 * SECOND)
     wait = store.commits.begin_query_of
 
     def then_journal(read: Read, kind: int) -> int:
@@ -668,14 +671,14 @@ def test_a_record_whose_upload_had_more_parts_than_it_names_is_whole(tmp_path: P
 def test_refreshed_records_are_exported_as_they_live(tmp_path: Path) -> None:
     stored = Kinds(LEASES, BODY_PARTS, CONVERSATION_BODY_PARTS)
     store = open_store(tmp_path / "data", kinds=stored)
-    now = store.clock()
-    for each, seconds in (("lives", 1), ("expires", 1), ("shortened", 1_000)):
-        lease = step_pb2.Step(user_id="sarah", id=each)
-        lease.create_time.FromMicroseconds(now + seconds * SECOND)
-        store.records.write(WRITE, [Put(LEASES, 0, lease)])
     place = Partition(LEASES, 0, LEASES.encode_partition("sarah"))
-    assert store.records.refresh(READ, place, LEASES.encode_key("lives"), now + 1_000 * SECOND)
-    assert store.records.refresh(READ, place, LEASES.encode_key("shortened"), now + SECOND)
+    with stopped_clock(store) as now:
+        for each, seconds in (("lives", 1), ("expires", 1), ("shortened", 1_000)):
+            lease = step_pb2.Step(user_id="sarah", id=each)
+            lease.create_time.FromMicroseconds(now + seconds * SECOND)
+            store.records.write(WRITE, [Put(LEASES, 0, lease)])
+        assert store.records.refresh(READ, place, LEASES.encode_key("lives"), now + 1_000 * SECOND)
+        assert store.records.refresh(READ, place, LEASES.encode_key("shortened"), now + SECOND)
 
     with patch.object(store.clock, "_wall", lambda: now + 2 * SECOND):
         [exported] = store.exports.page(READ, ExportQuery()).records
