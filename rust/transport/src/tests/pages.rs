@@ -27,13 +27,13 @@ fn serving(options: Options) -> Running {
     Running::with(options, |transport| transport.with_pages(Arc::new(Site)))
 }
 
-/// All that comes back for some bytes.
+/// All that comes back for some bytes, until the server closes the connection or resets it.
 fn answered(running: &Running, sent: &[u8]) -> String {
     let mut socket = TcpStream::connect((Ipv4Addr::LOCALHOST, running.port)).unwrap();
     socket.set_read_timeout(Some(PATIENCE)).unwrap();
-    socket.write_all(sent).unwrap();
     let mut answer = String::new();
-    socket.read_to_string(&mut answer).unwrap();
+    let _ = socket.write_all(sent);
+    let _ = socket.read_to_string(&mut answer);
     answer
 }
 
@@ -102,7 +102,8 @@ fn who_says_nothing_holds_up_nobody_and_is_let_go() {
             socket
         })
         .collect();
-    assert!(get(&running, "/well").starts_with("HTTP/1.1 200 "));
+    // On a busy machine a request may come too late.
+    eventually(|| get(&running, "/well").starts_with("HTTP/1.1 200 "));
     for mut socket in silent {
         socket.set_read_timeout(Some(PATIENCE)).unwrap();
         let mut rest = Vec::new();

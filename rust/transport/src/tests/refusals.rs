@@ -250,14 +250,17 @@ fn calls_that_are_not_refused_yet_are_answered_when_there_is_room() {
     assert_eq!(codes, [Some(0); 12]);
 }
 
+/// How many calls of a method there are, and how many of them wait.
+fn counted(running: &Running, path: &str) -> (usize, usize) {
+    let calls = running.transport.calls();
+    let calls = calls.into_iter().find(|calls| calls.path == path);
+    calls.map_or((0, 0), |calls| (calls.open, calls.waiting))
+}
+
 #[test]
 fn calls_that_wait_for_room_are_counted_until_it_is_their_turn() {
     let (running, runtime, under_way) = full();
-    let counted = |path| {
-        let calls = running.transport.calls();
-        let calls = calls.into_iter().find(|calls| calls.path == path);
-        calls.map_or((0, 0), |calls| (calls.open, calls.waiting))
-    };
+    let counted = |path| counted(&running, path);
     let meanwhile = runtime.block_on(async {
         let client = Client::connect(&running.path).await;
         let waiting = tokio::spawn(async move { client.call(ECHO, b"").await.code });
@@ -281,7 +284,8 @@ fn a_call_whose_deadline_passes_while_it_waits_for_room_is_not_answered() {
         let client = Client::connect(&running.path).await;
         let request = with(ECHO, &[("grpc-timeout", "20m")]);
         let waiting = tokio::spawn(async move { client.send(request, framed(b"")).await });
-        tokio::time::sleep(Duration::from_millis(60)).await;
+        until(|| counted(&running, ECHO) == (1, 1)).await;
+        tokio::time::sleep(Duration::from_millis(20)).await;
         running.stage.open();
         waiting.await.unwrap()
     });
