@@ -36,7 +36,7 @@ def test_a_handle_calls_nothing(connect: Callable[..., Remora], socket: Path) ->
 
 
 def test_a_client_made_before_the_server_connects_when_it_calls(connect: Callable[..., Remora], socket: Path) -> None:
-    client = connect(f"unix:{socket}")
+    client = connect(f"unix:{socket}", timeout=PATIENCE)
 
     with ScriptedServer(f"unix:{socket}") as server:
         server.answer("CountConversations", wire.CountConversationsResponse(count=3))
@@ -69,7 +69,7 @@ def test_a_closed_client_does_not_call(connect: Callable[..., Remora], server: S
 
 
 def test_a_client_closes_twice(connect: Callable[..., Remora], server: ScriptedServer) -> None:
-    client = connect(server.endpoint)
+    client = connect(server.endpoint, timeout=PATIENCE)
     client.count_conversations()
 
     client.close()
@@ -322,7 +322,7 @@ def test_threads_share_a_client(server: ScriptedServer) -> None:
 
 
 def test_an_async_client_serves_one_event_loop_after_another(server: ScriptedServer) -> None:
-    client = AsyncRemora(server.endpoint)
+    client = AsyncRemora(server.endpoint, timeout=PATIENCE)
 
     async def count() -> int:
         return await client.count_conversations()
@@ -352,7 +352,8 @@ def test_cancelling_a_call_ends_its_repeats(server: ScriptedServer) -> None:
 
 
 def test_token_tenant_agent_and_run_travel_with_a_write(connect: Callable[..., Remora], server: ScriptedServer) -> None:
-    client = connect(server.endpoint, token="secret", tenant="acme", agent_id="planner", run_id="r1")
+    identity = {"token": "secret", "tenant": "acme", "agent_id": "planner", "run_id": "r1"}
+    client = connect(server.endpoint, timeout=PATIENCE, **identity)
 
     client.conversation("c").append(HELLO)
 

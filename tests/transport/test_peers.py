@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from tests.faults.sidecar import Sidecar
-from tests.patience import eventually
+from tests.patience import PATIENCE, eventually
 
 from remora import Remora
 
@@ -19,7 +19,7 @@ def test_the_log_says_who_connected_at_the_level_debug(tmp_path: Path, level: st
     said = f"connected over a Unix socket peer_uid={os.getuid()} peer_gid={os.getgid()} peer_pid={os.getpid()}"
     server.start()
 
-    with Remora(server.endpoint) as memory:
+    with Remora(server.endpoint, timeout=PATIENCE) as memory:
         memory.status()
     if level == "debug":
         eventually(lambda: said in server.log.read_text("utf-8"))

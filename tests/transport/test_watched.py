@@ -30,7 +30,7 @@ def watched(tmp_path: Path) -> Iterator[Watched]:
 def test_what_is_called_is_counted_and_nobody_is_named(watched: Watched) -> None:
     watched.start()
     tenant, user, conversation = SECRETS
-    with Remora(watched.endpoint, tenant=tenant) as memory:
+    with Remora(watched.endpoint, tenant=tenant, timeout=PATIENCE) as memory:
         memory.conversation(conversation, user_id=user).append({"role": "user", "content": "where is the key?"})
         assert memory.search("key", user_id=user)
         assert memory.search("key", user_id=user)
