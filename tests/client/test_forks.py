@@ -19,8 +19,6 @@ from remora import AsyncRemora, Remora
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="forks are POSIX's")
 
-CHILD_SECONDS = 20
-
 SERVER = """
 import sys
 from remora.v1 import conversation_service_pb2 as wire
@@ -55,7 +53,7 @@ def succeeds_in_child(work: Callable[[], object]) -> bool:
         _, status = os.waitpid(child, 0)
         return os.waitstatus_to_exitcode(status) == 0
     signal.signal(signal.SIGALRM, signal.SIG_DFL)
-    signal.alarm(CHILD_SECONDS)
+    signal.alarm(int(PATIENCE))
     try:
         work()
         os._exit(0)

@@ -19,6 +19,7 @@ from tests.input.callers import FOR_OPERATORS, METHODS, Answer, WireCaller, ask
 from tests.input.contents import digest, journal_records, write_something_of_everything
 from tests.input.malformed import NO_MESSAGE, with_no_text
 from tests.input.table import LEAST, MODEL, REQUESTS, cases, least
+from tests.patience import eventually
 
 from remora import testing
 from remora.v1 import admin_service_pb2 as admin
@@ -45,14 +46,14 @@ def tenant_of(channel: grpc.Channel) -> WireCaller:
     """A tenant of its own with something of everything, all of it embedded."""
     caller = WireCaller(channel, (("remora-tenant", f"test-{uuid.uuid4().hex}"),))
     write_something_of_everything(caller)
-    searched: Any = ask(
-        caller,
-        "SearchMessages",
-        memory.SearchMessagesRequest(
-            tenant=memory.TenantScope(), text="train", index_wait=Duration(seconds=60), without_receipt=True
-        ),
+    request = memory.SearchMessagesRequest(
+        tenant=memory.TenantScope(), text="train", index_wait=Duration(seconds=60), without_receipt=True
     )
-    assert searched.index.pending == 0
+
+    def searched() -> Any:  # noqa: ANN401 - a SearchMessagesResponse
+        return ask(caller, "SearchMessages", request)
+
+    eventually(searched, until=lambda reply: reply.index.pending == 0)
     return caller
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.patience import PATIENCE
+from tests.patience import PATIENCE, eventually
 
 from remora import Conversation, Message, Remora
 from remora.search import SearchOptions, Weights
@@ -48,7 +48,7 @@ def chats() -> Iterator[dict[str, Conversation]]:
                 ]
             )
         for chat in chats.values():
-            assert chat.search("?", k=1, index_wait=60.0).index.pending == 0
+            eventually(lambda chat=chat: chat.search("?", k=1, index_wait=60.0).index.pending == 0)  # type: ignore[misc]
         yield chats
 
 

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.examples import examples
-from tests.patience import PATIENCE
+from tests.patience import PATIENCE, eventually
 
 from remora import Message, Remora
 from remora.search import Hit, Profile, SearchResult
@@ -70,7 +70,7 @@ def stored(memory: Remora, talks: Sequence[Sequence[Message]], batch: int) -> st
         chat = memory.conversation(f"{user}-{number}", user_id=user)
         for at in range(0, len(talk), batch):
             chat.append(talk[at : at + batch])
-    assert memory.user(user).search("?", index_wait=60.0).index.pending == 0
+    eventually(lambda: memory.user(user).search("?", index_wait=60.0).index.pending == 0)
     return user
 
 

@@ -18,7 +18,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 from tests.examples import examples
-from tests.patience import PATIENCE
+from tests.patience import PATIENCE, eventually
 
 from remora import Conversation, Embedding, Message, Remora
 from remora.context import Merge
@@ -199,7 +199,7 @@ def chat() -> Iterator[Conversation]:
     with serve("--model-dir", os.environ["REMORA_MODEL_DIR"]) as endpoint, Remora(endpoint, timeout=PATIENCE) as client:
         made = client.conversation("c", user_id="u")
         made.append([Message("user", text, id=str(place)) for place, text in enumerate(SAID)])
-        assert made.search("?", index_wait=60.0).index.pending == 0
+        eventually(lambda: made.search("?", index_wait=60.0).index.pending == 0)
         yield made
 
 
