@@ -24,7 +24,8 @@ from remora_server.storage.database.directory import DirectoryError
 from remora_server.storage.local_store import LocalStore
 from remora_server.storage.recovery.inspection import NEXT_START, inspect_store
 from remora_server.storage.recovery.salvage import repair
-from remora_server.storage.schema.kinds import KINDS, all_tables
+from remora_server.storage.schema.kinds import CONVERSATION_MEMORIES, STEPS
+from remora_server.storage.schema.kinds import TABLES as TABLES_OF_NO_KIND
 
 HEADERS, BLOCK = 3 * 4096, 256 << 10
 """DuckDB's storage format: three headers, then blocks that begin with their checksum."""
@@ -35,14 +36,8 @@ CONVERSATIONS = ("c0", "c1", "c2")
 Rows = dict[str, list[tuple[Any, ...]]]
 Shown = dict[tuple[str, str], object]
 
-
-WITHOUT_ROWS = {
-    "user_memories", "body_parts", "conversation_body_parts", "workflow_runs", "workflow_steps", "timeline_events",
-    "history_entries", "entry_steps", "vector_collections", "vectors", "spans", "log_records", "memory_items",
-    "store_items", "conversation_windows", "receipts", "receipt_contents", "conversation_summaries",
-    "checkpoints", "channel_blobs", "checkpoint_writes", "checkpoint_parts", "facts", "static_facts", "receipt_facts",
-}  # fmt: skip
-TABLES = [table.name for table in all_tables(KINDS) if table.name not in WITHOUT_ROWS]
+TABLES = [*(table.name for table in TABLES_OF_NO_KIND), STEPS.name, CONVERSATION_MEMORIES.name]
+"""Those that have rows here."""
 
 
 def append(store: LocalStore, number: int, text: str) -> None:
