@@ -67,7 +67,7 @@ FIGURES: dict[str, Shown] = {
     "record_put_rate_1m_over_1k": Shown("puts per second with 1,000,000 records stored", "{:.2f} × with 1,000"),
     "record_filtered_list_cold_ms_at_100k": Shown("filtered list over 100,000 records, first time", "{:.0f} ms"),
     "record_filtered_list_hot_p50_ms_at_100k": Shown("filtered list over 100,000 records, again", "{:.0f} ms"),
-    "record_prefix_scan_hot_p50_ms_at_100k": Shown("prefix scan over 100,000 records", "{:.1f} ms"),
+    "record_prefix_scan_hot_p50_ms_at_100k": Shown("prefix scan over 100,000 records, again", "{:.1f} ms"),
 }
 """What is shown of which figure, in this order."""
 
