@@ -8,6 +8,9 @@ import pytest
 from google.protobuf.descriptor import FileDescriptor, MethodDescriptor
 from google.protobuf.descriptor_pb2 import MethodOptions
 
+from remora_server.domain import fact_prompts, facts, json_paths, memory_items, vectors, working_memory
+from remora_server.rpc.checks import options
+
 ROOT = Path(__file__).resolve().parents[2]
 SERVICE_FILES = sorted((ROOT / "proto" / "remora" / "v1").glob("*_service.proto"))
 OUTSIDE_OF_STORE = {"AdminService", "TextService"}
@@ -112,3 +115,22 @@ def test_there_are_limits_in_comments_and_options() -> None:
 @pytest.mark.parametrize(("told", "stated"), LIMITS)
 def test_a_comment_tells_the_limit_that_the_options_state(told: set[int], stated: set[int]) -> None:
     assert told & stated
+
+
+@pytest.mark.parametrize(
+    ("field", "kind", "most"),
+    [
+        ("Fact.subject", "string", fact_prompts.LONGEST_NAME),
+        ("Fact.predicate", "string", fact_prompts.LONGEST_NAME),
+        ("Fact.object", "string", fact_prompts.LONGEST_OBJECT),
+        ("Fact.sources", "repeated", facts.MOST_SOURCES),
+        ("MemoryItem.text", "string", memory_items.LONGEST_TEXT),
+        ("SetWorkingMemoryRequest.content", "bytes", working_memory.LONGEST),
+        ("Embedding.values", "bytes", vectors.FLOAT_BYTES * vectors.MAX_DIMENSION),
+        ("Path.steps", "repeated", json_paths.MOST_STEPS),
+    ],
+)
+def test_what_the_domain_makes_has_the_limits_of_the_contract(field: str, kind: str, most: int) -> None:
+    given = options.stated(options.of_contract().of_field(f"remora.v1.{field}")[kind])
+
+    assert most in (given.get("max_bytes"), given.get("max_len"), given.get("max_items"))
