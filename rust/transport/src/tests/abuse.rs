@@ -64,6 +64,25 @@ fn a_peer_that_does_not_answer_a_ping_is_let_go() {
 }
 
 #[test]
+fn a_stream_whose_reader_answers_no_ping_is_closed() {
+    let running = Running::new(Options {
+        keepalive: Duration::from_millis(50),
+        keepalive_timeout: Duration::from_millis(10),
+        ..Options::default()
+    });
+    let mut frames = [PREFACE, SETTINGS, &head(1, ENDLESS)].concat();
+    frames.extend_from_slice(&[0, 0, 5, 0, 1, 0, 0, 0, 1]);
+    frames.extend_from_slice(&framed(b""));
+
+    // On a busy machine a connection may be closed before its call is answered.
+    while !running.stage.is_closed.load(Ordering::SeqCst) {
+        let mut socket = socket(&running);
+        socket.write_all(&frames).unwrap();
+        read_to_the_end(&mut socket);
+    }
+}
+
+#[test]
 fn a_peer_that_answers_pings_is_kept() {
     let running = Running::new(Options {
         keepalive: Duration::from_millis(5),

@@ -169,7 +169,7 @@ impl Handler for Actor {
             PANICS_IN_STREAM => {
                 return Answer::Stream(Flow::pulled(Box::new(Panicking(Arc::clone(&self.0)))));
             }
-            ENDLESS => return Answer::Stream(Flow::pulled(Box::new(Endless))),
+            ENDLESS => return Answer::Stream(Flow::pulled(Box::new(Endless(Arc::clone(&self.0))))),
             LARGE | LARGE_POOLED => vec![7; LARGE_BYTES].into(),
             MEDIUM => vec![7; MEDIUM_BYTES].into(),
             _ if question.message == b"fail" => {
@@ -201,14 +201,16 @@ impl Source for Panicking {
 }
 
 /// A stream of large messages.
-struct Endless;
+struct Endless(Arc<Stage>);
 
 impl Source for Endless {
     fn next(&mut self) -> Next {
         Next::Message(vec![7; LARGE_BYTES].into())
     }
 
-    fn close(&mut self) {}
+    fn close(&mut self) {
+        self.0.is_closed.store(true, Ordering::SeqCst);
+    }
 }
 
 fn status(code: Code) -> Status {
