@@ -206,7 +206,6 @@ def test_a_run_that_grows_too_long_is_refused(tenant: Tenant) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(300)
 def test_of_many_workers_that_resume_a_run_one_gets_it(tenant: Tenant) -> None:
     names = [f"r{number}" for number in range(RUNS)]
     for name in names:
