@@ -117,7 +117,7 @@ def test_a_child_closes_its_own_channel_only(endpoint: str) -> None:
 
 
 def close_a_started_server_in_child(_: str) -> None:
-    with Remora.start(":memory:") as memory:
+    with Remora.start(":memory:", timeout=PATIENCE) as memory:
         memory.conversation("c").append({"role": "user", "content": "hello"})
 
         assert succeeds_in_child(memory.close)
