@@ -75,12 +75,12 @@ SCOPES = (
         "recall_scope is 'tenant'; it must be 'conversation' or 'user'",
     ),
     Mistake(
-        'Remora(guarded, token="ana\'s", tenant="bob").status()',
+        'Remora(guarded, token="ana\'s", tenant="bob").status(timeout=300)',
         TenantMismatchError,
         "the token is not of the tenant 'bob': leave the name out, or give that tenant's token",
     ),
     Mistake(
-        'Remora(guarded, token="nobody\'s").status()',
+        'Remora(guarded, token="nobody\'s").status(timeout=300)',
         UnauthenticatedError,
         "a known token is needed: metadata `authorization: Bearer <token>`",
     ),

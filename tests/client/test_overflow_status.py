@@ -44,7 +44,10 @@ def test_a_model_that_fails_is_shown_to_its_tenant_and_tells_nothing_that_was_sa
     model: ChatServer, endpoint: str
 ) -> None:
     model.behaviour = lambda asked: error(401, asked.headers["authorization"] + str(asked.body))
-    with Remora(endpoint, tenant="one", timeout=PATIENCE) as memory, Remora(endpoint, tenant="two") as other:
+    with (
+        Remora(endpoint, tenant="one", timeout=PATIENCE) as memory,
+        Remora(endpoint, tenant="two", timeout=PATIENCE) as other,
+    ):
         chat = overflowing(memory, "c")
         overflowing(memory, "d")
 
