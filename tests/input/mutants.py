@@ -29,7 +29,7 @@ def mutants(name: str, rules: MessageRules, seen: set[int]) -> Iterator[Mutant]:
         if not _is_empty(rule):
             yield Mutant(f"{name}.{field.name} is anything", partial(_entry, rules.of_fields, field, anything))
         yield from _within(f"{name}.{field.name}", rule, seen)
-    for place, (part, _) in enumerate(rules.required):
+    for place, (part, *_) in enumerate(rules.required):
         missing = [*rules.required[:place], *rules.required[place + 1 :]]
         yield Mutant(f"{name}.{part} is not required", partial(_attribute, rules, "required", missing))
     for place, _ in enumerate(rules.together):
@@ -67,7 +67,7 @@ def _loosened(variable: str, held: object) -> Any:  # noqa: ANN401
             return held | {max(held) + 1}
         case _, tuple():
             return (*held, "")
-        case _ if isinstance(held, FunctionType):
+        case _ if isinstance(held, FunctionType) and held is not anything:
             return anything
     return None
 
