@@ -210,7 +210,7 @@ class Shown:
     @property
     def memory(self) -> str:
         if self._request.rendering is Rendering.SYSTEM_PROMPT:
-            system = "".join(f"{each.text}\n\n" for each in self.system)
+            system = "".join(f"{each.text}\n\n" for each in self.system if each.text)
             return system + self._listed if self._listed else ""
         return KNOWN + self._listed if self._listed else ""
 
