@@ -151,6 +151,14 @@ def test_an_exclusive_fact_that_is_said_again_goes_on_and_ends_what_holds_beside
     assert [book.objects(valid=time, recorded=3) for time in (2, 3)] == [{"Berlin", "Munich"}, {"Berlin"}]
 
 
+def test_a_fact_that_is_said_to_have_held_alone_before_it_was_known_holds_alone_from_when_it_was() -> None:
+    book = Book()
+    book.write(1, said(replace(MUNICH, exclusive=False), "m1", 1), said(replace(HOME, exclusive=False), "m3", 3))
+    book.write(5, said(HOME, "m2", 2))
+
+    assert [book.objects(valid=time, recorded=5) for time in (2, 3)] == [{"Munich"}, {"Berlin"}]
+
+
 def test_of_two_that_begin_at_once_the_later_write_holds() -> None:
     book = Book()
     book.write(1, said(HOME, "m1", 1), said(MUNICH, "m1", 1))
@@ -316,10 +324,10 @@ def test_what_is_said_to_hold_alone_holds_alone_when_it_is_said(steps: list[tupl
             else draft.source.sent_time
         )
         assert start is not None
-        held = book.objects(valid=start, recorded=now)
         if exclusive and (draft.valid_to is None or start < draft.valid_to):  # what had ended ends nothing
-            assert book.recorded[fact_id].exclusive
-            assert draft.object not in held or held == {draft.object}
+            fact = book.recorded[fact_id]
+            assert fact.exclusive
+            assert book.objects(valid=max(start, fact.valid_from), recorded=now) == {draft.object}
 
 
 DRINKS = st.builds(

@@ -271,12 +271,12 @@ class Ledger:
         self._current[known.id] = said
 
     def _alone(self, known: Fact, draft: FactDraft, end: int | None) -> int | None:
-        """When a fact ends that holds alone from when it is said again: then those end that hold beside it."""
-        start = self._start(draft)
+        """When a fact ends that holds alone from when it is said again, or begins: what holds beside it then ends."""
+        start = max(self._start(draft), known.valid_from)
         holds = any(fact.holds_at(start) for fact in self._same(draft))
         if holds and draft.exclusive and draft.valid_to != start:
             self._make_room(draft, start)
-        return self._until_next(draft, max(start, known.valid_from), end)
+        return self._until_next(draft, start, end)
 
     def _earlier_start(self, known: Fact, draft: FactDraft) -> int:
         """When a fact begins that is said again, but not earlier than another one of the same ends."""
