@@ -64,6 +64,18 @@ def test_an_append_to_no_conversation_is_told_how_to_make_one(store: LocalStore)
         store.messages.append(WRITE, "c", "u", [draft("hello")], None)
 
 
+def test_of_messages_only_those_that_are_pruned_may_be_gone(store: LocalStore) -> None:
+    """If the others might be, each receipt of a conversation that is always pruned would write all of them again."""
+    template = ConversationDraft("c", "u", storage_limit=3)
+    first = store.messages.append(WRITE, "c", "u", [draft(each) for each in "abc"], template)
+    store.messages.append(WRITE, "c", "u", [draft(each) for each in "de"], None)
+    uid = store.conversations.get(READ, "c", "u")[0].uid
+
+    gone = [sequence for sequence in range(1, 6) if store.windows.has_lost(uid, first.revision, sequence)]
+    assert gone == [1, 2]
+    assert not store.windows.has_lost(uid, first.revision, 0)
+
+
 def test_a_window_whose_oldest_messages_are_pruned_only_grows(store: LocalStore) -> None:
     """If it were looked at for each, an append would cost as much as its whole conversation."""
     growths = Growths()

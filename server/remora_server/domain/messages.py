@@ -6,6 +6,7 @@ times, what goes), so that applying it needs none.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Sequence
 from enum import Enum
 from itertools import chain
@@ -94,10 +95,13 @@ class Plan(Struct, frozen=True):
         return min([*replaced, *removed], default=None)
 
     @property
-    def lowest_removed(self) -> int | None:
-        """The lowest sequence of a message that goes, whoever's it is; 0 if all of a user's go, None if none goes."""
-        removed = [(0,) if each.sequences is None else each.sequences for each in self.removals]
-        return min(chain.from_iterable(removed), default=None)
+    def removed_between(self) -> tuple[int, float] | None:
+        """The lowest and the highest sequence of messages that go, whoever's they are; from 0 to infinity if all of a
+        user's go, None if none goes.
+        """
+        removed = [(0, math.inf) if each.sequences is None else each.sequences for each in self.removals]
+        gone = sorted(chain.from_iterable(removed))
+        return (int(gone[0]), gone[-1]) if gone else None
 
 
 class ConversationView(Protocol):

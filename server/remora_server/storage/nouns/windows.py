@@ -61,9 +61,9 @@ class WindowEvents:
         lowest = plan.lowest_changed
         if lowest is not None:
             self.changes.note(plan.head.uid, revision, lowest)
-        gone = plan.lowest_removed
+        gone = plan.removed_between
         if gone is not None:
-            self.removals.note(plan.head.uid, revision, gone)
+            self.removals.note(plan.head.uid, revision, *gone)
         if self.listener is not None and plan.head.has_short_term:
             self.listener.written(tenant_id, conversation_id, revision, _growth(plan, counts))
 
@@ -238,8 +238,8 @@ class Windows:
         return [_moved(conversation_id, uid, window, now, ABSENT)]
 
     def has_lost(self, uid: int, revision: int, sequence: int) -> bool:
-        """Whether a message up to a sequence is gone since a revision, or its conversation, or nobody can know."""
-        return self._events.removals.since(uid, revision, sequence)
+        """Whether a message may be gone since a revision; with the sequence 0, whether all of a user's may be."""
+        return self._events.removals.since(uid, revision, sequence, first=sequence)
 
     def cleared(self, uid: int, revision: int) -> None:
         """All messages of a conversation's own user were removed."""
