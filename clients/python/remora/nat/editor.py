@@ -53,10 +53,11 @@ class MissingUserError(KeyError, ValueError):
 class RemoraEditor(MemoryEditor):
     """A user's memory, which no other user sees. It is safe to share between the tasks of one event loop.
 
-    Wherever a `user_id` is missing, that of the request counts which the toolkit runs (`Context`). Each operation ends
-    within the client's timeout, retries included. Failures are Remora's errors; with `fail_open`, a search then finds
-    nothing and an addition is lost, and the log has a warning. With `write_behind`, additions happen in the background,
-    and the user's searches and deletions wait for them.
+    Wherever a `user_id` is missing, that of the request counts which the toolkit runs (`Context`). Each call ends
+    within the client's timeout, retries included; an addition of several items has 0.03 seconds more for each but the
+    first. Failures are Remora's errors; with `fail_open`, a search then finds nothing and an addition is lost, and the
+    log has a warning. With `write_behind`, additions happen in the background, and the user's searches and deletions
+    wait for them.
     """
 
     def __init__(
