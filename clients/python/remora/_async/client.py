@@ -87,8 +87,9 @@ class AsyncRemora:
 
         `endpoint` is `unix:/path` or `host:port`; if None, $REMORA_ENDPOINT, else `remora.address.default_endpoint`.
         `token` authenticates; `tenant` names the tenant if the server requires no token, else it must be the token's.
-        `timeout` is each call's deadline in seconds, unless the call has its own. `agent_id` and `run_id` are kept in
-        the records of writes. `tls` is for a host and port that speak TLS.
+        `timeout` is each call's deadline in seconds, unless the call has its own; calls that add several facts or
+        memory items have more. `agent_id` and `run_id` are kept in the records of writes. `tls` is for a host and port
+        that speak TLS.
         """
         self._calls = AsyncCalls(
             resolve_endpoint(endpoint),
