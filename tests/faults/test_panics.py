@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import os
+import re
+import socket
+import ssl
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from http.client import HTTPConnection, RemoteDisconnected
 from pathlib import Path
 from typing import TypeAlias
 
 import grpc
 import pytest
 from grpc_health.v1.health_pb2 import HealthCheckResponse
+from tests.certificates import Authority
 from tests.engine.embedding_server import EmbeddingServer
 from tests.faults.searched_kinds import Facts, MemoryItems, SearchedKind, StoreItems, Vectors
 from tests.faults.served_store import ServedStore, refused
@@ -19,6 +24,7 @@ from tests.network import frames
 from tests.network.frames import Peer
 from tests.network.honest import reason
 from tests.patience import PATIENCE, eventually
+from tests.ports import free_port
 from tests.tokens import token_file
 
 from remora import Remora
@@ -130,6 +136,7 @@ def require_told(store: ServedStore) -> None:
         "accepting_task",
         "connection_task",
         "call_task",
+        "health_answering",
         "identifying",
         "publication_followed",
         "core_planning",
@@ -150,6 +157,54 @@ def test_a_panic_of_the_engine_ends_one_call_at_most(tmp_path: Path, point: str)
         eventually(lambda: outcome(store.conversations) == "OK")
         require_told(store)
         require_works(store)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("point", "told"), [("page_task", "no reply"), ("page_making", "500")])
+def test_a_panic_below_a_page_ends_that_page(tmp_path: Path, point: str, told: str) -> None:
+    with served(tmp_path, "--health-listen", "127.0.0.1:0", **{ENGINE: f"{point}=panic@1"}) as store:
+        address = eventually(lambda: re.search(r"answering probes.*endpoint=(\S+)", log_of(store)))
+        assert address is not None
+
+        assert [page(address[1], "/livez") for _ in range(3)] == ["200", told, "200"]
+        require_told(store)
+        require_works(store)
+
+
+def page(address: str, path: str) -> str:
+    """The status of a page."""
+    connection = HTTPConnection(address, timeout=PATIENCE)
+    try:
+        connection.request("GET", path)
+        return str(connection.getresponse().status)
+    except (RemoteDisconnected, ConnectionResetError):
+        return "no reply"
+    finally:
+        connection.close()
+
+
+@pytest.mark.slow
+def test_a_panic_before_a_handshake_ends_that_connection(tmp_path: Path) -> None:
+    authority, port = Authority(tmp_path), free_port()
+    issued = authority.server()
+    arguments = (f"--listen=localhost:{port}", f"--tls-cert={issued.cert}", f"--tls-key={issued.key}")
+    with served(tmp_path, *arguments, **{ENGINE: "handshake_task=panic@1"}) as store:
+        greeted = [shakes_hands(authority, port) for _ in range(3)]
+
+        assert greeted == [True, False, True]
+        require_told(store)
+        require_works(store)
+
+
+def shakes_hands(authority: Authority, port: int) -> bool:
+    """Whether the server answers the greeting of TLS."""
+    context = ssl.create_default_context(cafile=str(authority.file))
+    with socket.create_connection(("localhost", port), PATIENCE) as plain:
+        try:
+            context.wrap_socket(plain, server_hostname="localhost").close()
+        except (ssl.SSLError, OSError):
+            return False
+    return True
 
 
 @pytest.mark.slow
@@ -193,6 +248,27 @@ def test_a_thread_that_fails_is_begun_anew(tmp_path: Path, point: str, action: s
         require_works(store)
         eventually(store.applied)
         assert store.sidecar.stop() == 0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("action", ACTIONS)
+def test_a_request_is_known_after_a_start_though_the_thread_that_loads_requests_fails(
+    tmp_path: Path, action: str
+) -> None:
+    with served(tmp_path) as store:
+        first = repeated(store)
+        eventually(store.applied)
+        restart(store, **{PYTHON: f"requests_loading={action}"})
+        eventually(lambda: "a thread failed; it is restarted" in log_of(store))
+
+        assert repeated(store) == first
+        require_works(store)
+
+
+def repeated(store: ServedStore) -> str:
+    """The id of the message that a request, always the same, has written."""
+    conversation = store.memory.conversation("repeated", user_id="sarah")
+    return conversation.append({"role": "user", "content": "once"}, request_id="r").messages[0].id
 
 
 @pytest.mark.slow

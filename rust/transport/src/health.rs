@@ -9,6 +9,7 @@ use bytes::Bytes;
 use h2::RecvStream;
 use parking_lot::Mutex;
 use prost::Message as _;
+use remora_supervision::failpoints::{self, Point};
 use tokio::sync::watch;
 use tokio::time::timeout;
 
@@ -101,6 +102,7 @@ impl Health {
             let status = Status::new(Code::INVALID_ARGUMENT, "the request cannot be decoded");
             return reply.fail(&status);
         };
+        failpoints::hit(Point::HealthAnswering);
         match path {
             WATCH => self.watch(&request.service, peer, reply).await,
             LIST => send(reply, self.list()).await,

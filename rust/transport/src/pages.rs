@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use remora_supervision::failpoints::{self, Point};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::task::spawn_blocking;
@@ -70,6 +71,7 @@ async fn serve_page(
     mut socket: TcpStream,
     patience: Duration,
 ) -> io::Result<()> {
+    failpoints::hit(Point::PageTask);
     let Ok(head) = timeout(patience, read_head(&mut socket)).await else {
         return Ok(());
     };
@@ -77,8 +79,14 @@ async fn serve_page(
     let with_body = !matches!(asked, Asked::Head(_));
     let page = match asked {
         Asked::Get(path) | Asked::Head(path) => {
-            let made = spawn_blocking(move || pages.page(&path)).await?;
-            made.unwrap_or_else(|| plain(404, "there is no such page\n"))
+            let made = spawn_blocking(move || {
+                failpoints::hit(Point::PageMaking);
+                pages.page(&path)
+            });
+            match made.await {
+                Ok(made) => made.unwrap_or_else(|| plain(404, "there is no such page\n")),
+                Err(_) => plain(500, "the page could not be made; the log tells why\n"),
+            }
         }
         Asked::Otherwise => plain(405, "only GET and HEAD are answered here\n"),
         Asked::Malformed => plain(400, "this is not HTTP/1.1\n"),

@@ -3,6 +3,7 @@
 use std::io;
 use std::sync::Arc;
 
+use remora_supervision::failpoints::{self, Point};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
@@ -19,6 +20,7 @@ pub(super) async fn serve<H: Handler>(
     socket: TcpStream,
     mut connected: Connected,
 ) {
+    failpoints::hit(Point::HandshakeTask);
     let patience = shared.options.handshake_timeout;
     let shaken = tokio::select! {
         shaken = timeout(patience, tls.shake_hands(socket)) => shaken,
