@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import socket
 import subprocess
 import sys
@@ -52,6 +53,22 @@ def test_where_nothing_listens_the_answer_is_one_line_and_a_failure(tmp_path: Pa
     assert error == (
         f"remora: no Remora server answers at {endpoint} (No such file or directory): start one with `remora serve`, "
         "or name its address with --endpoint or $REMORA_ENDPOINT\n"
+    )
+
+
+def test_a_server_in_another_users_directory_is_not_asked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "remora").mkdir()
+    if os.geteuid() == 0:
+        os.chown(tmp_path / "remora", 4_242, -1)
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+    monkeypatch.delenv("REMORA_ENDPOINT", raising=False)
+    monkeypatch.setattr(os, "geteuid", lambda: (tmp_path / "remora").stat().st_uid + 1)
+
+    assert main(["health"]) == 1
+    assert f"{tmp_path / 'remora'}, where the socket of a Remora server would be, belongs to user" in (
+        capsys.readouterr().err
     )
 
 

@@ -9,7 +9,7 @@ import argparse
 import os
 from typing import Any
 
-from remora.address import ENDPOINT_VARIABLE, default_endpoint
+from remora.address import ENDPOINT_VARIABLE, default_endpoint, require_own_default
 from remora_server.commands import standard_output
 from remora_server.commands.failures import CommandFailed
 from remora_server.commands.health_check import NoAnswer, is_serving
@@ -45,6 +45,10 @@ def run(given: dict[str, Any]) -> None:
     """Ask gRPC's health service once."""
     endpoint = given["endpoint"] or os.environ.get(ENDPOINT_VARIABLE) or default_endpoint()
     service = given["service"]
+    try:
+        require_own_default(endpoint)
+    except PermissionError as error:
+        raise CommandFailed(str(error)) from error
     try:
         serves = is_serving(endpoint, service, SECONDS)
     except NoAnswer as error:
