@@ -87,18 +87,19 @@ class Plan(Struct, frozen=True):
         removed, None where none is. What the storage limit prunes was not to be removed by anybody.
         """
         own = self.head.user_id
-        replaced = [put.sequence for put in self.puts if put.replaces and put.user_id == own]
-        removals = [each for each in self.removals if each.user_id == own] if self.removed else []
-        if any(each.sequences is None for each in removals):
-            return 0
-        removed = [sequence for each in removals for sequence in each.sequences or ()]
-        return min([*replaced, *removed], default=None)
+        changed = [put.sequence for put in self.puts if put.replaces and put.user_id == own]
+        for each in self.removals if self.removed else ():
+            if each.user_id == own:
+                changed += (0,) if each.sequences is None else each.sequences
+        return min(changed) if changed else None
 
     @property
     def removed_between(self) -> tuple[int, float] | None:
         """The lowest and the highest sequence of messages that go, whoever's they are; from 0 to infinity if all of a
         user's go, None if none goes.
         """
+        if not self.removals:
+            return None
         removed = [(0, math.inf) if each.sequences is None else each.sequences for each in self.removals]
         gone = sorted(chain.from_iterable(removed))
         return (int(gone[0]), gone[-1]) if gone else None
