@@ -1,4 +1,4 @@
-//! Admission of calls: each takes a place. If none is free, it waits for one, or for its turn to be refused.
+//! Admission of calls: each takes a slot. If none is free, it waits for one, or for its turn to be refused.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,16 +7,16 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::pace::{Pace, Turn};
 
-/// Hands out places in the order in which they were asked for.
+/// Hands out slots in the order in which they were asked for.
 pub(super) struct Admission {
-    places: Arc<Semaphore>,
+    slots: Arc<Semaphore>,
     pace: Pace,
 }
 
-/// Places that are taken, until this is dropped.
-pub(super) struct Places(Option<OwnedSemaphorePermit>);
+/// Slots that are taken, until this is dropped.
+pub(super) struct Slots(Option<OwnedSemaphorePermit>);
 
-impl Places {
+impl Slots {
     /// One of them; `None` where there is none left.
     pub(super) fn one(&mut self) -> Option<Self> {
         Some(Self(Some(self.0.as_mut()?.split(1)?)))
@@ -24,33 +24,33 @@ impl Places {
 }
 
 impl Admission {
-    pub(super) fn new(places: usize, refusal_interval: Duration) -> Self {
+    pub(super) fn new(slots: usize, refusal_interval: Duration) -> Self {
         Self {
-            places: Arc::new(Semaphore::new(places)),
+            slots: Arc::new(Semaphore::new(slots)),
             pace: Pace::new(refusal_interval),
         }
     }
 
-    /// A place, if one is free and nobody waits for it.
-    pub(super) fn place(&self) -> Option<Places> {
-        let permit = Arc::clone(&self.places).try_acquire_owned();
-        Some(Places(Some(permit.ok()?)))
+    /// A slot, if one is free and nobody waits for it.
+    pub(super) fn slot(&self) -> Option<Slots> {
+        let permit = Arc::clone(&self.slots).try_acquire_owned();
+        Some(Slots(Some(permit.ok()?)))
     }
 
-    /// A place. Waits for it in order of arrival.
-    pub(super) async fn wait(&self) -> Places {
+    /// A slot. Waits for it in order of arrival.
+    pub(super) async fn wait(&self) -> Slots {
         // They are never closed.
-        Places(Arc::clone(&self.places).acquire_owned().await.ok())
+        Slots(Arc::clone(&self.slots).acquire_owned().await.ok())
     }
 
-    /// A number of places, or a turn to refuse as many calls, whichever comes first.
-    pub(super) async fn places_or_turn(&self, count: u32) -> Result<Places, Turn<'_>> {
-        let places = Arc::clone(&self.places).acquire_many_owned(count);
+    /// A number of slots, or a turn to refuse as many calls, whichever comes first.
+    pub(super) async fn slots_or_turn(&self, count: u32) -> Result<Slots, Turn<'_>> {
+        let slots = Arc::clone(&self.slots).acquire_many_owned(count);
         tokio::select! {
             biased;
             turn = self.pace.turn() => Err(turn),
             // They are never closed.
-            permit = places => Ok(Places(permit.ok())),
+            permit = slots => Ok(Slots(permit.ok())),
         }
     }
 }

@@ -20,9 +20,9 @@ const PRIORITY_BYTES: usize = 5;
 /// The longest frame that h2 accepts.
 const MAX_FRAME_BYTES: usize = 16 << 10;
 
-/// The place of `:authority` in HPACK's static table (RFC 7541, appendix A).
+/// The index of `:authority` in HPACK's static table (RFC 7541, appendix A).
 const AUTHORITY: usize = 1;
-/// The name as a string, plain and Huffman-coded, for headers that do not use its place in the table.
+/// The name as a string, plain and Huffman-coded, for headers that do not use its index.
 const NAME: &[u8] = b":authority";
 const HUFFMAN_NAME: &[u8] = b"\xb8\x3b\x53\x39\xec\x32\x7d\x7f";
 /// Codes of six bits (RFC 7541, appendix B).

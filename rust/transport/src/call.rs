@@ -14,7 +14,7 @@ use remora_supervision::failpoints::{self, Point};
 use tokio::sync::{SemaphorePermit, oneshot};
 use tokio::time::{sleep_until, timeout};
 
-use super::admission::Places;
+use super::admission::Slots;
 use super::backlog::{Backlog, Outgoing};
 use super::budget::{Full, Share};
 use super::connections::Connected;
@@ -46,7 +46,7 @@ pub(super) struct Call<H: Handler> {
 }
 
 /// Counts a call as open and, if a stream answers it, among the streams of its connection and of its peer.
-type Taken = (Share, Option<(room::Place, Share)>);
+type Taken = (Share, Option<(room::Slot, Share)>);
 
 /// A call that waits to be answered or refused.
 pub(super) struct Accepted<H: Handler> {
@@ -58,7 +58,7 @@ pub(super) struct Accepted<H: Handler> {
 
 impl<H: Handler> Accepted<H> {
     /// Answers it in its own task, if there is still time.
-    pub(super) fn answer(self, place: Places) {
+    pub(super) fn answer(self, slot: Slots) {
         let Self {
             call,
             body,
@@ -69,7 +69,7 @@ impl<H: Handler> Accepted<H> {
             reply.fail(&call.shared.refusals.deadline_exceeded);
             return;
         }
-        tokio::spawn(async move { call.serve(body, reply, &backlog, place).await });
+        tokio::spawn(async move { call.serve(body, reply, &backlog, slot).await });
     }
 
     /// Counts it as waiting until what is returned is dropped.
@@ -177,7 +177,7 @@ impl<H: Handler> Call<H> {
         })
     }
 
-    async fn serve(self, body: RecvStream, reply: Reply, backlog: &Arc<Backlog>, place: Places) {
+    async fn serve(self, body: RecvStream, reply: Reply, backlog: &Arc<Backlog>, slot: Slots) {
         let share = Share::of(&self.peer.requests);
         let limit = match self.larger() {
             Some(larger) => larger.bytes,
@@ -186,12 +186,12 @@ impl<H: Handler> Call<H> {
         let messages = Messages::new(body, share, limit);
         match self.answering {
             Answering::Each => {
-                drop(place);
+                drop(slot);
                 self.serve_each(messages, reply, backlog).await;
             }
-            Answering::Stream => self.serve_stream(messages, reply, backlog, place).await,
+            Answering::Stream => self.serve_stream(messages, reply, backlog, slot).await,
             Answering::Quick | Answering::Pool => {
-                self.serve_one(messages, reply, backlog, place).await;
+                self.serve_one(messages, reply, backlog, slot).await;
             }
         }
     }
@@ -201,12 +201,12 @@ impl<H: Handler> Call<H> {
         messages: Messages,
         mut reply: Reply,
         backlog: &Arc<Backlog>,
-        place: Places,
+        slot: Slots,
     ) {
         let answered = caught_task(async {
             tokio::select! {
                 biased;
-                answered = self.answer_only(messages, backlog, place) => answered,
+                answered = self.answer_only(messages, backlog, slot) => answered,
                 () = poll_fn(|context| reply.poll_reset(context)) => Err(End::Gone),
                 () = sleep_until(self.deadline.into()) => Err(self.too_late()),
             }
@@ -227,20 +227,20 @@ impl<H: Handler> Call<H> {
         &self,
         messages: Messages,
         backlog: &Arc<Backlog>,
-        place: Places,
+        slot: Slots,
     ) -> Result<Outgoing, End> {
-        let (outcome, turn) = self.ask_only(messages, backlog, place).await?;
+        let (outcome, turn) = self.ask_only(messages, backlog, slot).await?;
         drop(turn);
         self.reply_to(outcome).await
     }
 
-    /// Asks for the answer to the only message of the call. The call keeps its place only if that message is complete and
+    /// Asks for the answer to the only message of the call. The call keeps its slot only if that message is complete and
     /// it is the call's turn. Otherwise others would wait for it.
     pub(super) async fn ask_only<'a>(
         &self,
         messages: Messages,
         backlog: &'a Arc<Backlog>,
-        place: Places,
+        slot: Slots,
     ) -> Result<(Outcome, SemaphorePermit<'a>), End> {
         failpoints::hit(Point::CallTask);
         let mut ready = pin!(async {
@@ -248,14 +248,14 @@ impl<H: Handler> Call<H> {
             let turn = backlog.turn().await.map_err(|full| self.full(full))?;
             Ok((only, turn))
         });
-        let (((message, share), turn), place) = match at_once(ready.as_mut()).await {
-            Poll::Ready(ready) => (ready?, place),
+        let (((message, share), turn), slot) = match at_once(ready.as_mut()).await {
+            Poll::Ready(ready) => (ready?, slot),
             Poll::Pending => {
-                drop(place);
-                (ready.await?, self.place().await?)
+                drop(slot);
+                (ready.await?, self.slot().await?)
             }
         };
-        Ok((self.ask(message, share, place, backlog).await?, turn))
+        Ok((self.ask(message, share, slot, backlog).await?, turn))
     }
 
     /// Reads a part of a request, if it comes in time.
@@ -273,13 +273,13 @@ impl<H: Handler> Call<H> {
         read.map_err(|why| self.end(why))
     }
 
-    async fn place(&self) -> Result<Places, End> {
+    async fn slot(&self) -> Result<Slots, End> {
         let admission = &self.shared.admission;
-        if let Some(place) = admission.place() {
-            return Ok(place);
+        if let Some(slot) = admission.slot() {
+            return Ok(slot);
         }
         let _wait = self.wait();
-        admission.places_or_turn(1).await.map_err(|turn| {
+        admission.slots_or_turn(1).await.map_err(|turn| {
             turn.end(1);
             self.overloaded()
         })
@@ -316,8 +316,8 @@ impl<H: Handler> Call<H> {
             let bytes = message.bytes.len();
             let share = Share::of(&self.peer.requests);
             let turn = backlog.turn().await.map_err(|full| self.full(full))?;
-            let place = self.place().await?;
-            let outcome = self.ask(message, share, place, backlog).await?;
+            let slot = self.slot().await?;
+            let outcome = self.ask(message, share, slot, backlog).await?;
             drop(turn);
             let answer = self.reply_to(outcome).await?;
             messages.let_go(bytes);
@@ -330,17 +330,17 @@ impl<H: Handler> Call<H> {
         &self,
         mut message: Message,
         mut share: Share,
-        mut place: Places,
+        mut slot: Slots,
         backlog: &Arc<Backlog>,
     ) -> Result<Outcome, End> {
         loop {
-            match self.ask_once(message, share, place, backlog).await? {
+            match self.ask_once(message, share, slot, backlog).await? {
                 Outcome::NoRoom(returned, counted) => (message, share) = (returned, counted),
                 outcome => return Ok(outcome),
             }
             let room = backlog.until_room().await;
             room.map_err(|full| self.full(full))?;
-            place = self.place().await?;
+            slot = self.slot().await?;
         }
     }
 
@@ -348,7 +348,7 @@ impl<H: Handler> Call<H> {
         &self,
         message: Message,
         share: Share,
-        place: Places,
+        slot: Slots,
         backlog: &Arc<Backlog>,
     ) -> Result<Outcome, End> {
         let (sender, receiver) = oneshot::channel();
@@ -364,7 +364,7 @@ impl<H: Handler> Call<H> {
             deadline: self.deadline,
             reply: sender,
             backlog: Arc::clone(backlog),
-            place,
+            slot,
             share,
             wait: self.wait(),
         };

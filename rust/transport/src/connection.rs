@@ -18,7 +18,7 @@ use super::options::{CONNECTION_WINDOW_BYTES, HEADER_LIST_BYTES, Options, STREAM
 use super::reply::Part;
 use super::shared::Shared;
 
-/// How many calls of a connection wait for places together.
+/// How many calls of a connection wait for slots together.
 const GROUP: usize = 16;
 
 /// Serves a connection until it ends. After a stop it ends when its calls are answered.
@@ -99,7 +99,7 @@ async fn answer<H: Handler, S>(
 /// The connection ended.
 struct Ended;
 
-/// Has a call answered once there is a place for it, or refused if it is this connection's turn before. A few calls that
+/// Has a call answered once there is a slot for it, or refused if it is this connection's turn before. A few calls that
 /// came with it are treated with it, so that one write carries their replies. Meanwhile no other call is read: calls that
 /// come faster than they can be answered or refused wait unread.
 async fn admit<H: Handler, S>(
@@ -111,8 +111,8 @@ async fn admit<H: Handler, S>(
 where
     S: AsyncRead + AsyncWrite + Unpin,
 {
-    if let Some(place) = shared.admission.place() {
-        call.answer(place);
+    if let Some(slot) = shared.admission.slot() {
+        call.answer(slot);
         return Ok(());
     }
     let calls = group(shared, connection, connected, call).await?;
@@ -120,15 +120,15 @@ where
     let waits: Vec<_> = calls.iter().map(Accepted::wait).collect();
     let admitted = tokio::select! {
         biased;
-        admitted = shared.admission.places_or_turn(count) => admitted,
+        admitted = shared.admission.slots_or_turn(count) => admitted,
         _ = poll_fn(|context| connection.poll_closed(context)) => return Err(Ended),
     };
     drop(waits);
     match admitted {
-        Ok(mut places) => {
+        Ok(mut slots) => {
             for call in calls {
-                match places.one() {
-                    Some(place) => call.answer(place),
+                match slots.one() {
+                    Some(slot) => call.answer(slot),
                     None => call.refuse(),
                 }
             }

@@ -42,7 +42,7 @@ pub struct Larger {
 
 /// A request to be answered.
 pub struct Question<'a, Caller> {
-    /// The place of its method in the list of methods.
+    /// The position of its method in the list of methods.
     pub method: usize,
     pub caller: &'a Caller,
     /// The header `traceparent`; empty if there is none.

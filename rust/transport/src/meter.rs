@@ -40,7 +40,7 @@ pub struct Calls {
     pub taken: Duration,
     /// How many are under way.
     pub open: usize,
-    /// How many of these wait for a place or for a thread.
+    /// How many of these wait for a slot or for a thread.
     pub waiting: usize,
 }
 
@@ -164,7 +164,7 @@ impl Drop for Metered {
     }
 }
 
-/// A call that waits for a place or for a thread.
+/// A call that waits for a slot or for a thread.
 pub(super) struct Wait {
     meters: Arc<Meters>,
     method: usize,

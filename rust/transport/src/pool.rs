@@ -9,7 +9,7 @@ use remora_supervision::failpoints::{self, Point};
 use remora_supervision::{Panicked, caught, keep_thread};
 use tokio::sync::oneshot;
 
-use super::admission::Places;
+use super::admission::Slots;
 use super::backlog::{Backlog, Making, Outgoing};
 use super::budget::Share;
 use super::flow::{Closer, Flow, Next, Source};
@@ -18,7 +18,7 @@ use super::message::{Encoding, Message};
 use super::meter::Wait;
 use super::status::Status;
 
-/// A request that waits for its answer. It holds a place and its bytes until then.
+/// A request that waits for its answer. It holds a slot and its bytes until then.
 pub(super) struct Job<H: Handler> {
     pub(super) method: usize,
     pub(super) caller: Arc<H::Caller>,
@@ -29,7 +29,7 @@ pub(super) struct Job<H: Handler> {
     pub(super) reply: oneshot::Sender<Outcome>,
     /// The backlog in which the reply counts.
     pub(super) backlog: Arc<Backlog>,
-    pub(super) place: Places,
+    pub(super) slot: Slots,
     pub(super) share: Share,
     /// Counts it as waiting until its turn has come.
     pub(super) wait: Wait,
@@ -98,7 +98,7 @@ impl<H: Handler> Job<H> {
         if let Some(making) = self.backlog.begin() {
             return Some((self, making));
         }
-        drop(self.place);
+        drop(self.slot);
         // The caller may have gone meanwhile.
         let _ = self.reply.send(Outcome::NoRoom(self.message, self.share));
         None
@@ -118,7 +118,7 @@ impl<H: Handler> Job<H> {
         }
     }
 
-    /// Frees the place and counts the reply before the caller learns of the answer.
+    /// Frees the slot and counts the reply before the caller learns of the answer.
     fn finish(self, answered: Result<Answer, Panicked>, making: Making) {
         let outcome = match answered {
             Ok(Answer::Reply { message, after }) => Outcome::Reply {
@@ -129,7 +129,7 @@ impl<H: Handler> Job<H> {
             Ok(Answer::Stream(flow)) => Outcome::Stream(flow),
             Ok(Answer::WouldWait) | Err(Panicked) => Outcome::Broken,
         };
-        drop(self.place);
+        drop(self.slot);
         drop(self.share);
         // The caller may have gone meanwhile.
         let _ = self.reply.send(outcome);
@@ -142,7 +142,7 @@ pub(super) struct Pull {
     pub(super) reply: oneshot::Sender<(Flow, Pulled)>,
     /// The backlog in which the message counts.
     pub(super) backlog: Arc<Backlog>,
-    pub(super) place: Places,
+    pub(super) slot: Slots,
     /// Counts it as waiting until its turn has come.
     pub(super) wait: Wait,
 }
@@ -163,7 +163,7 @@ impl Pull {
             mut flow,
             reply,
             backlog,
-            place,
+            slot,
             wait,
         } = self;
         drop(wait);
@@ -174,7 +174,7 @@ impl Pull {
             Some(making) => pulled(&mut flow, making, internal),
             None => Pulled::NoRoom,
         };
-        drop(place);
+        drop(slot);
         // The reader may have gone meanwhile.
         let _ = reply.send((flow, pulled));
     }

@@ -17,21 +17,21 @@ impl Room {
         })
     }
 
-    /// A place, if one is free.
-    pub(super) fn take(self: &Arc<Self>) -> Option<Place> {
+    /// A slot, if one is free.
+    pub(super) fn take(self: &Arc<Self>) -> Option<Slot> {
         let room = Arc::clone(self);
         if room.taken.fetch_add(1, Ordering::Relaxed) >= room.capacity {
             room.taken.fetch_sub(1, Ordering::Relaxed);
             return None;
         }
-        Some(Place(room))
+        Some(Slot(room))
     }
 }
 
-/// A place that is taken, until this is dropped.
-pub(super) struct Place(Arc<Room>);
+/// A slot that is taken, until this is dropped.
+pub(super) struct Slot(Arc<Room>);
 
-impl Drop for Place {
+impl Drop for Slot {
     fn drop(&mut self) {
         self.0.taken.fetch_sub(1, Ordering::Relaxed);
     }

@@ -11,7 +11,7 @@ use remora_supervision::caught_task;
 use tokio::sync::{SemaphorePermit, oneshot};
 use tokio::time::{sleep, sleep_until};
 
-use super::admission::Places;
+use super::admission::Slots;
 use super::backlog::Backlog;
 use super::call::{Call, End};
 use super::flow::Flow;
@@ -32,12 +32,12 @@ impl<H: Handler> Call<H> {
         messages: Messages,
         mut reply: Reply,
         backlog: &Arc<Backlog>,
-        place: Places,
+        slot: Slots,
     ) {
         let opened = caught_task(async {
             tokio::select! {
                 biased;
-                opened = self.open(messages, backlog, place) => opened,
+                opened = self.open(messages, backlog, slot) => opened,
                 () = poll_fn(|context| reply.poll_reset(context)) => Err(End::Gone),
                 () = sleep_until(self.opening_deadline().into()) => Err(self.too_late()),
             }
@@ -61,9 +61,9 @@ impl<H: Handler> Call<H> {
         &self,
         messages: Messages,
         backlog: &Arc<Backlog>,
-        place: Places,
+        slot: Slots,
     ) -> Result<Flow, End> {
-        let (outcome, _turn) = self.ask_only(messages, backlog, place).await?;
+        let (outcome, _turn) = self.ask_only(messages, backlog, slot).await?;
         match outcome {
             Outcome::Stream(flow) => Ok(flow),
             Outcome::Failure(status) => Err(End::Failed(status)),
@@ -106,13 +106,13 @@ impl<H: Handler> Call<H> {
         loop {
             let turn = unless_reset(reply, turn(backlog)).await?;
             let wait = self.wait();
-            let place = unless_reset(reply, self.shared.admission.wait()).await?;
+            let slot = unless_reset(reply, self.shared.admission.wait()).await?;
             let (sender, receiver) = oneshot::channel();
             self.shared.pool.pull(Pull {
                 flow,
                 reply: sender,
                 backlog: Arc::clone(backlog),
-                place,
+                slot,
                 wait,
             });
             let pulled = unless_reset(reply, receiver).await?;

@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// More calls than there are places.
+/// More calls than there are slots.
 const CALLS: usize = 20;
 
 #[test]
