@@ -119,7 +119,7 @@ impl Content {
     fn put(&mut self, put: Put) {
         let place = (put.namespace.clone(), put.key.clone());
         self.remove(&place);
-        // A body that is none of an item has no value, and is found by its namespace alone.
+        // A body that cannot be decoded as an item has no value and is found by its namespace alone.
         let stored = wire::StoreItemIndex::decode(put.body.clone()).unwrap_or_default();
         let at = self.rows.len() as u32;
         let (number, in_list) = self.namespaces.add(&put.namespace, at);

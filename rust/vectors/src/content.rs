@@ -54,7 +54,7 @@ impl Row {
     }
 }
 
-/// What is stored; a body that is none of a vector has no values, and is near nothing.
+/// What is stored. A body that cannot be decoded as a vector has no values and is near nothing.
 fn stored(body: &Bytes) -> wire::Vector {
     wire::Vector::decode(body.clone()).unwrap_or_default()
 }

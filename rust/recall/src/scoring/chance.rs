@@ -10,10 +10,10 @@ pub(crate) struct Chance {
     expected: f64,
 }
 
-/// A scope of so many messages, or fewer, is a small one: what shares words there is mostly about the same thing.
+/// A scope is small up to this number of messages: those that share words there are mostly about the same thing.
 const SMALL: f64 = 1_000.0;
 
-/// So many times as many messages make it as strict as it gets.
+/// It is as strict as it gets from this many times `SMALL` messages on.
 const LARGE: f64 = 20.0;
 
 /// The share of [`Chance::sureness`] that chance does not take away.

@@ -96,7 +96,7 @@ fn nearly_all(coverage: f32) -> f32 {
     (square * square) * (square * square)
 }
 
-/// Of what a message with all words of a question scores, the share at which words count in full.
+/// Words count in full from this share of the score of a message with all words of a question.
 const ENOUGH: f64 = 0.5;
 
 /// Components, in the order in which they are added up.
