@@ -117,13 +117,17 @@ class ServeError(Exception):
     """The server cannot start, or could not end as it should; the message says why and what to do."""
 
 
-def serve(settings: Settings, stopping: threading.Event, models: Callable[[], Models]) -> None:
-    """Serve until `stopping` is set. `models` waits for those of the settings. Raises ServeError."""
+def serve(
+    settings: Settings, stopping: threading.Event, models: Callable[[], Models], *, beside: Sequence[Failing] = ()
+) -> None:
+    """Serve until `stopping` is set. `models` waits for those of the settings, and the failures of what runs `beside`
+    are told with the server's. Raises ServeError.
+    """
     os.umask(PRIVATE)
     sys.setswitchinterval(SWITCH_SECONDS)
     with ExitStack() as closing:
         try:
-            _start(settings, models, closing)
+            _start(settings, models, beside, closing)
         except (DirectoryError, ListenError, ModelFilesError, ModelsError) as error:
             raise ServeError(str(error)) from error
         except CredentialFileError as error:
@@ -135,7 +139,7 @@ def serve(settings: Settings, stopping: threading.Event, models: Callable[[], Mo
     logger.info("stopped")
 
 
-def _start(settings: Settings, loaded: Callable[[], Models], closing: ExitStack) -> None:
+def _start(settings: Settings, loaded: Callable[[], Models], beside: Sequence[Failing], closing: ExitStack) -> None:
     """Start everything, the addresses first, ready last; `closing` ends it in the opposite order."""
     panics = PanicLog()
     closing.callback(panics.close)
@@ -174,7 +178,7 @@ def _start(settings: Settings, loaded: Callable[[], Models], closing: ExitStack)
     rereading = Rereading(credentials.sources, server.forget_callers)
     closing.callback(rereading.close)
     rereading.start()
-    behind: list[Failing] = [overflow, receipts, rereading, *indexers, *([chat] if chat else [])]
+    behind: list[Failing] = [overflow, receipts, rereading, panics, *indexers, *([chat] if chat else []), *beside]
     failures = partial(_failures, store, [server, *probes], behind)
     process = partial(_as_it_is_now, _started(), failures)
     handlers = _handlers(

@@ -40,6 +40,7 @@ POINTS = frozenset({
     "summary_turn",
     "summary_written",
     "health_turn",
+    "lease_turn",
     "panics_turn",
     "endpoint_request",
     "transport_run",

@@ -23,6 +23,9 @@ OTHERS = {
     "failpoints.py": "it kills the process",
 }
 
+APART = {"engine/flights.py": "one request to an endpoint"}
+"""What is short, and begun once."""
+
 SPAWN = re.compile(r"\b(?:tokio::|thread::)?(?:spawn\(|Builder::new\(\)\s*\.name\()|\.spawn\(|ThreadPoolBuilder")
 TASKS = {
     "encoder/src/background.rs": "begun anew (`keep_thread`)",
@@ -30,7 +33,7 @@ TASKS = {
     "recall/src/scoring/parallel.rs": "rayon's threads outlive what they run, and give a panic to whoever asked",
     "transport/src/server.rs": "begun anew (`keep_task`)",
     "transport/src/listener.rs": "a connection, which ends alone",
-    "transport/src/call.rs": "a call, which is answered as INTERNAL, or of health, which ends alone",
+    "transport/src/call.rs": "a call, which is answered as INTERNAL",
     "transport/src/pace.rs": "a pause",
 }
 
@@ -49,6 +52,13 @@ def test_threads_of_the_server_are_started_under_supervision() -> None:
 
     assert modules[SUPERVISION] == {"Thread"}
     assert {name for name, started in modules.items() if started} == {SUPERVISION, *OTHERS}
+
+
+@pytest.mark.slow
+def test_what_is_not_begun_anew_is_short() -> None:
+    modules = {path.relative_to(SERVER).as_posix(): path.read_text() for path in SERVER.rglob("*.py")}
+
+    assert {name for name, source in modules.items() if "run_apart(" in source} == {SUPERVISION, *APART}
 
 
 def code_of(path: Path) -> str:

@@ -98,9 +98,12 @@ pub(super) fn accept<H: Handler>(
         return None;
     }
     if shared.health.serves(parts.uri.path()) {
-        let (health, peer) = (Arc::clone(&shared.health), Arc::clone(&line.peer));
+        let (shared, peer) = (Arc::clone(shared), Arc::clone(&line.peer));
         let reply = Reply::new(respond, &line.replies);
-        tokio::spawn(async move { health.answer(parts.uri.path(), body, &peer, reply).await });
+        tokio::spawn(async move {
+            let (path, broken) = (parts.uri.path(), &shared.refusals.internal);
+            shared.health.answer(path, body, &peer, reply, broken).await;
+        });
         return None;
     }
     let Some(encoding) = head::encoding(&parts.headers) else {

@@ -5,15 +5,16 @@ use std::future::poll_fn;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bytes::Bytes;
 use h2::RecvStream;
 use parking_lot::Mutex;
 use prost::Message as _;
+use remora_supervision::caught_task;
 use remora_supervision::failpoints::{self, Point};
 use tokio::sync::watch;
 use tokio::time::timeout;
 
 use super::budget::{Budget, Portion, Share};
+use super::call::End;
 use super::message::Messages;
 use super::peer::Peer;
 use super::reply::Reply;
@@ -89,26 +90,44 @@ impl Health {
         matches!(path, CHECK | LIST | WATCH)
     }
 
-    pub(super) async fn answer(&self, path: &str, body: RecvStream, peer: &Peer, reply: Reply) {
+    /// Answers a call; where that panics, with `broken`.
+    pub(super) async fn answer(
+        &self,
+        path: &str,
+        body: RecvStream,
+        peer: &Peer,
+        mut reply: Reply,
+        broken: &Status,
+    ) {
+        let answered = caught_task(self.respond(path, body, peer, &mut reply)).await;
+        match answered.unwrap_or_else(|_| Err(End::Failed(broken.clone()))) {
+            Ok(()) => reply.end(),
+            Err(End::Failed(status)) => reply.fail(&status),
+            Err(End::Gone) => {}
+        }
+    }
+
+    async fn respond(
+        &self,
+        path: &str,
+        body: RecvStream,
+        peer: &Peer,
+        reply: &mut Reply,
+    ) -> Result<(), End> {
         let messages = Messages::new(body, Share::of(&self.requests), REQUEST_BYTES);
         let Ok(Ok((message, _))) = timeout(REQUEST_PATIENCE, messages.only()).await else {
-            let status = Status::new(
-                Code::INVALID_ARGUMENT,
-                "the request did not come, or is none",
-            );
-            return reply.fail(&status);
+            return Err(invalid("the call must have one request"));
         };
         let Ok(request) = CheckRequest::decode(message.bytes) else {
-            let status = Status::new(Code::INVALID_ARGUMENT, "the request cannot be decoded");
-            return reply.fail(&status);
+            return Err(invalid("the request cannot be decoded"));
         };
         failpoints::hit(Point::HealthAnswering);
         match path {
             WATCH => self.watch(&request.service, peer, reply).await,
-            LIST => send(reply, self.list()).await,
+            LIST => send(reply, &self.list()).await,
             _ => match self.status(&request.service) {
-                Some(status) => send(reply, CheckResponse { status }).await,
-                None => reply.fail(&Status::new(Code::NOT_FOUND, "the service is not known")),
+                Some(status) => send(reply, &CheckResponse { status }).await,
+                None => Err(failed(Code::NOT_FOUND, "the service is not known")),
             },
         }
     }
@@ -128,27 +147,23 @@ impl Health {
         }
     }
 
-    async fn watch(&self, service: &str, peer: &Peer, mut reply: Reply) {
+    async fn watch(&self, service: &str, peer: &Peer, reply: &mut Reply) -> Result<(), End> {
         let Ok(_watch) = Share::one(&peer.watches) else {
-            let status = Status::new(Code::RESOURCE_EXHAUSTED, "too many watch already");
-            return reply.fail(&status);
+            return Err(failed(Code::RESOURCE_EXHAUSTED, "too many watch already"));
         };
         let mut state = self.state(service);
         let mut stopped = self.stopped.subscribe();
         loop {
             let status = *state.borrow_and_update();
-            let message = reply.backlog.hold(encoded(&CheckResponse { status }));
-            if reply.message(message).await.is_err() {
-                return;
-            }
+            send(reply, &CheckResponse { status }).await?;
             tokio::select! {
                 biased;
                 Ok(()) = state.changed() => {}
                 _ = stopped.wait_for(|stopped| *stopped) => break,
-                () = poll_fn(|context| reply.poll_reset(context)) => return,
+                () = poll_fn(|context| reply.poll_reset(context)) => return Err(End::Gone),
             }
         }
-        reply.fail(&Status::new(Code::UNAVAILABLE, "the server is stopping"));
+        Err(failed(Code::UNAVAILABLE, "the server is stopping"))
     }
 
     /// The changing state of a service. That of an unknown service never changes.
@@ -160,13 +175,15 @@ impl Health {
     }
 }
 
-async fn send(mut reply: Reply, response: impl prost::Message) {
-    let message = reply.backlog.hold(encoded(&response));
-    if reply.message(message).await.is_ok() {
-        reply.end();
-    }
+async fn send(reply: &mut Reply, response: &impl prost::Message) -> Result<(), End> {
+    let message = reply.backlog.hold(response.encode_to_vec().into());
+    reply.message(message).await.map_err(|_| End::Gone)
 }
 
-fn encoded(response: &impl prost::Message) -> Bytes {
-    response.encode_to_vec().into()
+fn invalid(message: &'static str) -> End {
+    failed(Code::INVALID_ARGUMENT, message)
+}
+
+fn failed(code: Code, message: &'static str) -> End {
+    End::Failed(Status::new(code, message))
 }

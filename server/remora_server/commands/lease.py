@@ -13,28 +13,46 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from remora_server import supervision
+from remora_server import failpoints
 from remora_server.commands.failures import CommandFailed
+from remora_server.supervision import LongLived
+
+
+class Lease:
+    """Waits for the exclusive lock of a file."""
+
+    def __init__(self, file: Path, stopping: threading.Event) -> None:
+        """Waits from now on, and sets `stopping` when it has the lock. Raises CommandFailed."""
+        try:
+            self._descriptor = os.open(file, os.O_RDWR)
+        except OSError as error:
+            raise CommandFailed(f"the lease {file} cannot be opened: {error.strerror}") from error
+        self._stopping = stopping
+        self._thread = LongLived("lease", self._wait)
+        self.has_ended = False
+        """Whether nobody kept the file locked any more."""
+        self._thread.start()
+
+    @property
+    def failure(self) -> str:
+        """Why nobody waits for the lock; empty if somebody does."""
+        return self._thread.failure
+
+    def _wait(self) -> None:
+        failpoints.hit("lease_turn")
+        fcntl.flock(self._descriptor, fcntl.LOCK_EX)
+        self._thread.end()
+        self.has_ended = True
+        self._stopping.set()
 
 
 @contextmanager
-def leased(file: Path | None, stopping: threading.Event) -> Iterator[None]:
+def leased(file: Path | None, stopping: threading.Event) -> Iterator[list[Lease]]:
     """Set `stopping` when nobody keeps the file locked, and remove the file after the end. None: there is no lease."""
     if file is None:
-        yield
+        yield []
         return
-    try:
-        descriptor = os.open(file, os.O_RDWR)
-    except OSError as error:
-        raise CommandFailed(f"the lease {file} cannot be opened: {error.strerror}") from error
-    unwanted = threading.Event()
-
-    def wait() -> None:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
-        unwanted.set()
-        stopping.set()
-
-    supervision.run_apart("lease", wait)
-    yield
-    if unwanted.is_set():
+    lease = Lease(file, stopping)
+    yield [lease]
+    if lease.has_ended:
         file.unlink(missing_ok=True)

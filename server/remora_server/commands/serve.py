@@ -6,11 +6,12 @@ import argparse
 import os
 import signal
 import threading
+from collections.abc import Sequence
 from typing import Any
 
 from remora_server import allocator, failpoints, logs
 from remora_server.commands.failures import CommandFailed, Misused
-from remora_server.commands.lease import leased
+from remora_server.commands.lease import Lease, leased
 from remora_server.commands.parsing import path
 from remora_server.commands.setting_flags import add_setting_flags, load_settings
 from remora_server.embedding_models import Models
@@ -39,16 +40,16 @@ def run(given: dict[str, Any]) -> None:
     stopping = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stopping.set())
-    with leased(lease, stopping):
-        _serve(effective, stopping)
+    with leased(lease, stopping) as leases:
+        _serve(effective, stopping, leases)
 
 
-def _serve(settings: Settings, stopping: threading.Event) -> None:
+def _serve(settings: Settings, stopping: threading.Event, leases: Sequence[Lease]) -> None:
     models = Models.begin(settings)
     from remora_server import application  # noqa: PLC0415 - the model is loaded while this is imported
 
     try:
-        application.serve(settings, stopping, models)
+        application.serve(settings, stopping, models, beside=leases)
     except application.ServeError as error:
         raise CommandFailed(str(error)) from error
 

@@ -20,6 +20,11 @@ class PanicLog:
         self._stopping = threading.Event()
         self._thread = LongLived("panics", self._follow)
 
+    @property
+    def failure(self) -> str:
+        """Why panics are not logged now; empty if they are."""
+        return self._thread.failure
+
     def start(self) -> None:
         """Begin."""
         self._thread.start()
