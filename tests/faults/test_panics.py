@@ -38,6 +38,7 @@ from remora.v1 import (
     working_memory_pb2,
 )
 from remora_server import failpoints
+from remora_server.engine.processors import processors
 
 SERVING, NOT_SERVING = HealthCheckResponse.SERVING, HealthCheckResponse.NOT_SERVING
 ENGINE, JOURNAL, PYTHON = failpoints.ENGINE_VARIABLE, failpoints.JOURNAL_VARIABLE, failpoints.VARIABLE
@@ -46,6 +47,10 @@ THREADS, WAITING = 2, 2
 CALLS = 5 * (THREADS + WAITING)
 """If each call that comes to nothing kept its place, there would be none left after so many."""
 ACTIONS = ["raise", pytest.param("exit", marks=pytest.mark.slow)]
+FOUND = 1_000
+"""How many messages a search finds at most."""
+DIVIDED = 10_000
+"""So many messages are searched by several threads."""
 PLANTED = "a panic was planted here"
 """What the engine's planted panics say, which may be contents where others panic."""
 
@@ -75,7 +80,7 @@ def outcome(call: Callable[[], object]) -> str:
 def search(store: ServedStore) -> list[str]:
     """The messages that hold a word."""
     request = memory_service_pb2.SearchMessagesRequest(
-        user_id="sarah", text="message", options=memory_service_pb2.SearchOptions(k=1000)
+        user_id="sarah", text="message", options=memory_service_pb2.SearchOptions(k=FOUND)
     )
     found = store.memory.stubs.memory.SearchMessages(request, timeout=PATIENCE)
     return [hit.message.text for hit in found.hits]
@@ -401,6 +406,20 @@ def test_a_panic_below_a_search_ends_that_search_and_what_it_left_is_loaded_anew
         assert set(outcomes) == {"OK", "INTERNAL"}
         assert sorted(search(store)) == sorted(store.acknowledged)
         require_told(store)
+        require_works(store)
+
+
+@pytest.mark.slow
+def test_a_panic_in_a_part_of_a_divided_search_ends_that_search(tmp_path: Path) -> None:
+    with served(tmp_path, **{ENGINE: "recall_dividing=panic"}) as store:
+        conversation = store.memory.conversation("long", user_id="sarah")
+        for begin in range(0, DIVIDED, 1_000):
+            conversation.append([{"role": "user", "content": f"message {begin + number}"} for number in range(1_000)])
+        outcomes = [outcome(lambda: search(store)) for _ in range(4)]
+
+        # On one processor, no search is divided.
+        assert sorted(outcomes) == ["INTERNAL", "OK", "OK", "OK"] if processors() > 1 else ["OK"] * 4
+        assert len(search(store)) == FOUND
         require_works(store)
 
 

@@ -47,6 +47,7 @@ points! {
     "windows_listing" WindowsListing: "Messages are listed.",
     "recall_draining" RecallDraining: "What waits for a thread is applied to it, half of it.",
     "recall_scoring" RecallScoring: "Messages are scored.",
+    "recall_dividing" RecallDividing: "A part of a divided search, in a thread of the pool for searches.",
     "parts_draining" PartsDraining: "What waits for a part of vectors or items is applied to it, half of it.",
     "parts_filling" PartsFilling: "Vectors or items of the database are taken into a part, half of them.",
     "parts_reading" PartsReading: "A part of vectors or items is searched.",
