@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from remora import Condition, Embedding, Message, Step
 from remora.attributes import Scalar
+from remora.errors import InvalidFieldError
 from remora.v1 import message_pb2, step_pb2
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
@@ -70,6 +71,14 @@ def test_a_time_of_another_zone_is_the_same_moment() -> None:
 def test_a_time_without_a_zone_is_refused() -> None:
     with pytest.raises(ValueError, match="time zone"):
         Message("user", sent_time=datetime(2026, 11, 21)).to_proto()  # noqa: DTZ001 - what is refused
+
+
+@pytest.mark.parametrize("time", [datetime.min, datetime.max])
+def test_a_time_that_utc_does_not_have_is_refused(time: datetime) -> None:
+    ahead = timezone(timedelta(hours=9) if time == datetime.min else timedelta(hours=-9))
+
+    with pytest.raises(InvalidFieldError, match="^sent_time is .*; in UTC it must be of the years 1 to 9999$"):
+        Message("user", sent_time=time.replace(tzinfo=ahead))
 
 
 def test_an_attribute_of_another_type_is_refused() -> None:

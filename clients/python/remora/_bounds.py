@@ -2,7 +2,7 @@
 
 from collections.abc import Sized
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Annotated, NamedTuple, TypeAlias
 
 from remora import _refusals
@@ -95,14 +95,20 @@ class Items:
 
 @dataclass(frozen=True, slots=True)
 class Aware:
-    """A time with a time zone."""
+    """A time with a time zone, which UTC has, too."""
 
     def require(self, value: datetime, field: str) -> None:
-        """Raises InvalidFieldError for a time without one."""
+        """Raises InvalidFieldError for a time without a zone, and for one before or after all times of UTC."""
         if value.utcoffset() is None:
             raise _refusals.invalid(
                 field, f"is {value.isoformat(' ')}, which has no time zone; add one, such as tzinfo=datetime.UTC"
             )
+        try:
+            value.astimezone(UTC)
+        except OverflowError:
+            raise _refusals.invalid(
+                field, f"is {value.isoformat(' ')}; in UTC it must be of the years 1 to 9999"
+            ) from None
 
 
 class IfMissing(NamedTuple):
