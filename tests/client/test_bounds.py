@@ -1,5 +1,6 @@
 """The client's bounds are those of the contract."""
 
+import math
 from collections.abc import Callable, Iterator
 from typing import get_args, get_type_hints
 
@@ -20,6 +21,7 @@ from remora import (
 from remora import _bounds as bounds
 from remora.attributes import Attributes, Scalar
 from remora.credentials import Tenant
+from remora.errors import InvalidFieldError, WrongTypeError
 from remora.roles import Role
 from remora.search import Query
 from remora_server.domain.tenants import MAX_TENANT_BYTES
@@ -98,6 +100,29 @@ def test_a_query_an_index_wait_and_a_tenant_have_the_servers_bounds() -> None:
     assert greatest(bounds.IndexWait) == {60}
     assert greatest(Tenant) == {MAX_TENANT_BYTES}
     assert {64, 256} <= greatest(Attributes)
+
+
+@pytest.mark.parametrize("number", [10**400, -(10**400), math.inf, -math.inf, math.nan])
+def test_a_finite_number_is_one_that_a_float_holds(number: float) -> None:
+    with pytest.raises(InvalidFieldError, match=r"it must be a finite number$"):
+        bounds.Finite().require(number, "threshold")
+
+
+@pytest.mark.parametrize("bound", [bounds.Finite(), bounds.Between(0, 1), bounds.AtLeast(0, 9)])
+def test_a_number_that_python_does_not_write_is_refused_as_any_other(
+    bound: bounds.Finite | bounds.Between | bounds.AtLeast,
+) -> None:
+    with pytest.raises(InvalidFieldError, match=r"^k is <int>; it must be"):
+        bound.require(10**5_000, "k")
+
+
+def test_lists_that_python_does_not_write_are_refused_as_any_other_value() -> None:
+    nested: list[object] = []
+    for _ in range(10_000):
+        nested = [nested]
+
+    with pytest.raises(WrongTypeError, match=r"^name is <list> \(a list\); it must be a str$"):
+        Message("user", name=nested)  # type: ignore[arg-type] # what is refused
 
 
 def test_a_role_has_the_contracts_length() -> None:

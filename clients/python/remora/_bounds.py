@@ -1,5 +1,6 @@
 """What an annotation can demand besides a type: `Annotated[int, Between(1, 1000)]`. See `_checks`."""
 
+import math
 from collections.abc import Sized
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -18,7 +19,8 @@ class Between:
     def require(self, value: float, field: str) -> None:
         """Raises InvalidFieldError for a number out of these bounds."""
         if not self.low <= value <= self.high:
-            raise _refusals.invalid(field, f"is {value}; it must be from {self.low:,} to {self.high:,}")
+            shown = _refusals.shown_alone(value)
+            raise _refusals.invalid(field, f"is {shown}; it must be from {self.low:,} to {self.high:,}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,9 +33,9 @@ class AtLeast:
     def require(self, value: int, field: str) -> None:
         """Raises InvalidFieldError for a smaller number, or one that is too large."""
         if value < self.low:
-            raise _refusals.invalid(field, f"is {value}; it must be at least {self.low}")
+            raise _refusals.invalid(field, f"is {_refusals.shown_alone(value)}; it must be at least {self.low}")
         if value > self.most:
-            raise _refusals.invalid(field, f"is {value}; it must be at most {self.most:,}")
+            raise _refusals.invalid(field, f"is {_refusals.shown_alone(value)}; it must be at most {self.most:,}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,9 +46,16 @@ class Finite:
 
     def require(self, value: float, field: str) -> None:
         """Raises InvalidFieldError for any other number."""
-        if not self.above < value < float("inf"):
+        if not (self.above < value and _is_finite(value)):
             wanted = "" if self.above == float("-inf") else f" above {self.above:g}"
-            raise _refusals.invalid(field, f"is {value}; it must be a finite number{wanted}")
+            raise _refusals.invalid(field, f"is {_refusals.shown_alone(value)}; it must be a finite number{wanted}")
+
+
+def _is_finite(value: float) -> bool:
+    try:
+        return math.isfinite(value)
+    except OverflowError:  # an int that no float holds
+        return False
 
 
 @dataclass(frozen=True, slots=True)

@@ -145,8 +145,11 @@ def shown(value: object) -> str:
 
 
 def shown_alone(value: object) -> str:
-    """A value for people; a long one is cut."""
-    text = repr(value)
+    """A value for people; a long one is cut, and one that cannot be written is its type."""
+    try:
+        text = repr(value)
+    except (ValueError, RecursionError):  # a number of thousands of digits, lists in lists
+        text = f"<{type(value).__name__}>"
     return text if len(text) <= LONGEST_SHOWN else f"{text[: LONGEST_SHOWN - 3]}..."
 
 
