@@ -436,3 +436,4 @@ def test_many_texts_are_embedded_in_several_calls(client: Remora, server: Script
 
     assert [embedding.model for embedding in client.embed(texts)] == texts
     assert [len(request.texts) for request in server.requests(text_service_pb2.EmbedRequest)] == [256, 256, 88]
+    assert [embedding.model for embedding in client.embed(dict.fromkeys(texts).keys())] == texts

@@ -396,12 +396,12 @@ class AsyncRemora:
         response = await self._calls.call(self._calls.stubs.text.ClearToolUses, request, timeout)
         return Cleared.of(messages, response)
 
-    async def embed(self, texts: str | Sequence[str], *, timeout: Seconds | None = None) -> list[Embedding]:
+    async def embed(self, texts: str | Collection[str], *, timeout: Seconds | None = None) -> list[Embedding]:
         """The embeddings of texts by the tenant's model, of unit length. Each call, for 256 texts, has the timeout.
 
         Raises ModelUnavailableError if the tenant has no model, ModelUnreachableError if that does not answer.
         """
-        several = [texts] if isinstance(texts, str) else texts
+        several = [texts] if isinstance(texts, str) else list(texts)
         embeddings: list[Embedding] = []
         for start in range(0, len(several), MOST_TEXTS):
             request = text_service_pb2.EmbedRequest(texts=several[start : start + MOST_TEXTS])
