@@ -1,8 +1,10 @@
 """Messages and what they carry survive the wire."""
 
 from datetime import UTC, datetime, timedelta, timezone
+from fractions import Fraction
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -73,12 +75,26 @@ def test_a_time_without_a_zone_is_refused() -> None:
         Message("user", sent_time=datetime(2026, 11, 21)).to_proto()  # noqa: DTZ001 - what is refused
 
 
-@pytest.mark.parametrize("time", [datetime.min, datetime.max])
+@pytest.mark.parametrize(
+    "time",
+    [
+        datetime.min.replace(tzinfo=timezone(timedelta(hours=9))),
+        datetime.max.replace(tzinfo=timezone(timedelta(hours=-9))),
+    ],
+)
 def test_a_time_that_utc_does_not_have_is_refused(time: datetime) -> None:
-    ahead = timezone(timedelta(hours=9) if time == datetime.min else timedelta(hours=-9))
+    with pytest.raises(InvalidFieldError, match=r"^sent_time is .*; in UTC it must be of the years 1 to 9999$"):
+        Message("user", sent_time=time)
 
-    with pytest.raises(InvalidFieldError, match="^sent_time is .*; in UTC it must be of the years 1 to 9999$"):
-        Message("user", sent_time=time.replace(tzinfo=ahead))
+
+@pytest.mark.parametrize(
+    ("value", "same"), [(np.int64(-7), -7), (np.uint8(7), 7), (np.float32(0.5), 0.5), (Fraction(1, 4), 0.25)]
+)
+def test_an_attribute_may_be_a_number_of_another_package(value: int | float, same: float) -> None:
+    received = over_the_wire(Message("user", attributes={"a": value})).attributes["a"]
+
+    assert (received, type(received)) == (same, type(same))
+    assert Condition("a", "==", value).to_proto() == Condition("a", "==", same).to_proto()
 
 
 def test_an_attribute_of_another_type_is_refused() -> None:

@@ -1,6 +1,7 @@
 """Typed values of messages and conversations, by which searches filter."""
 
 from collections.abc import Mapping
+from numbers import Integral, Real
 from typing import Annotated, TypeAlias
 
 from google.protobuf.struct_pb2 import NULL_VALUE
@@ -22,17 +23,18 @@ Attributes: TypeAlias = Annotated[Mapping[Key, Scalar], Items(64)]
 
 def scalar_to_proto(value: Scalar) -> scalar_pb2.Scalar:
     """The value on the wire."""
-    match value:
+    given: object = value  # numpy's numbers are none of Python's classes
+    match given:
         case None:
             return scalar_pb2.Scalar(null_value=NULL_VALUE)
         case bool():
-            return scalar_pb2.Scalar(boolean=value)
-        case int():
-            return scalar_pb2.Scalar(integer=value)
-        case float():
-            return scalar_pb2.Scalar(number=value)
+            return scalar_pb2.Scalar(boolean=given)
+        case Integral():
+            return scalar_pb2.Scalar(integer=int(given))
+        case Real():
+            return scalar_pb2.Scalar(number=float(given))
         case str():
-            return scalar_pb2.Scalar(text=value)
+            return scalar_pb2.Scalar(text=given)
     raise TypeError(f"an attribute is None, a bool, an int, a float or a str, not {type(value).__name__}")
 
 
