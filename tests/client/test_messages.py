@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from remora import Condition, Embedding, Message, Step
 from remora.attributes import Scalar
-from remora.errors import InvalidFieldError
+from remora.errors import InvalidFieldError, WrongTypeError
 from remora.v1 import message_pb2, step_pb2
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
@@ -108,6 +108,17 @@ def test_an_embedding_keeps_its_values(values: list[float]) -> None:
 
     assert list(Embedding.from_proto(embedding.to_proto()).values) == values
     assert embedding.dimension == len(values)
+
+
+@pytest.mark.parametrize("value", [1e300, 10**400, -(10**400)])
+def test_an_embedding_refuses_a_number_that_32_bits_cannot_hold(value: float) -> None:
+    with pytest.raises(InvalidFieldError, match=r"^values\[1\] is -?1.*; it must be a finite number that 32 bits can"):
+        Embedding.of("mini", [1.0, value])
+
+
+def test_an_embedding_of_numbers_that_come_one_by_one_refuses_what_is_none() -> None:
+    with pytest.raises(WrongTypeError, match=r"^values\[1\] is 'a' \(a str\); it must be a number$"):
+        Embedding.of("mini", iter([1.0, "a"]))  # type: ignore[arg-type] # what is refused
 
 
 def test_an_embedding_is_little_endian_f32() -> None:

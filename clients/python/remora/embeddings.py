@@ -8,6 +8,7 @@ from typing import Annotated, Self, TypeAlias
 from remora import _refusals
 from remora._arguments import checked
 from remora._bounds import Name
+from remora._f32 import packed
 from remora.v1 import message_pb2
 
 FLOAT_BYTES = 4
@@ -39,8 +40,7 @@ class Embedding:
     @classmethod
     def of(cls, model: str, values: Iterable[float]) -> Self:
         """The embedding of these values, rounded to f32."""
-        numbers = tuple(values)
-        return cls(model, struct.pack(f"<{len(numbers)}f", *numbers))
+        return cls(model, packed(tuple(values), "values"))
 
     @property
     def values(self) -> tuple[float, ...]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Annotated, Any, ClassVar, Protocol, Self, TypeAlias
 
-from remora import _json, _refusals
+from remora import _f32, _json, _refusals
 from remora._arguments import checked_fields
 from remora._bounds import Between, Id, Size
 from remora._times import from_timestamp, optional_time
@@ -46,27 +46,10 @@ def packed(numbers: Numbers | Embedding, name: str, expected: str = ACCEPTED) ->
     values = tuple(numbers)
     if not 1 <= len(values) <= MOST_DIMENSIONS:
         raise _refusals.invalid(name, f"has {len(values):,} numbers; it must have 1 to {MOST_DIMENSIONS:,}")
-    try:
-        data = struct.pack(f"<{len(values)}f", *values)
-    except (struct.error, OverflowError):
-        raise _refused(values, name) from None
+    data = _f32.packed(values, name)
     if not math.isfinite(sum(values)):
-        raise _refused(values, name)
+        raise _f32.not_f32(values, name)
     return data
-
-
-def _refused(values: tuple[object, ...], name: str) -> Exception:
-    position, value = next((position, value) for position, value in enumerate(values) if not _is_f32(value))
-    if not isinstance(value, int | float):
-        return _refusals.wrong_type(f"{name}[{position}]", value, "a number")
-    return _refusals.invalid(f"{name}[{position}]", f"is {value}; it must be a finite number that 32 bits can hold")
-
-
-def _is_f32(value: Any) -> bool:  # noqa: ANN401 - whatever the caller put there
-    try:
-        return math.isfinite(struct.unpack("<f", struct.pack("<f", value))[0])
-    except (struct.error, OverflowError):
-        return False
 
 
 def unpacked(data: bytes) -> tuple[float, ...]:
