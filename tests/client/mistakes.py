@@ -161,12 +161,13 @@ MESSAGES = (
     Mistake(
         'chat.append(role="user", content="hi")',
         UnknownFieldError,
-        f"Conversation.append() has no option 'role'; give a message: append({_EXAMPLE})",
+        f"Conversation.append() has no option 'role'; give a message: append({_EXAMPLE}); several go into a list",
     ),
     Mistake(
         'chat.append("user", "hi")',
         WrongTypeError,
-        "Conversation.append() got 2 arguments without a name; it takes at most 1 (messages): name the others",
+        "Conversation.append() got 2 arguments without a name; it takes at most 1 (messages): give a message: "
+        f"append({_EXAMPLE}); several go into a list",
     ),
     Mistake(
         'chat.append({"role": "usr", "content": "hi"})',

@@ -94,7 +94,9 @@ class _Demands(NamedTuple):
 
     def _require_rest(self, given: Sequence[object]) -> None:
         if self.rest is None:
-            raise _refusals.too_many(self.owner, [name for name, _ in self.positional], len(given))
+            last = len(self.positional) - 1
+            advice = next((advice for position, _, advice in self.required if position == last >= 0), "")
+            raise _refusals.too_many(self.owner, [name for name, _ in self.positional], len(given), advice)
         name, check = self.rest
         for position, value in enumerate(given[len(self.positional) :]):
             check.require(value, f"{name}[{position}]")

@@ -90,9 +90,10 @@ def missing(owner: str, name: str, advice: str = "") -> InvalidFieldError:
     return _refusal(InvalidFieldError, text, name, text)
 
 
-def too_many(owner: str, names: Sequence[str], given: int) -> WrongTypeError:
-    """More arguments without a name than a call takes."""
-    taken = f"at most {len(names)} ({listed(names, 'and')}): name the others" if names else "none: name all"
+def too_many(owner: str, names: Sequence[str], given: int, advice: str = "") -> WrongTypeError:
+    """More arguments without a name than a call takes; `advice` says what to give instead."""
+    remedy = advice or "name the others"
+    taken = f"at most {len(names)} ({listed(names, 'and')}): {remedy}" if names else "none: name all"
     text = f"{owner} got {given} argument{'s' if given > 1 else ''} without a name; it takes {taken}"
     return _refusal(WrongTypeError, text, names[-1] if names else "", text)
 

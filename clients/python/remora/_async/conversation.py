@@ -41,7 +41,7 @@ from remora.v1.working_memory_pb2 import WorkingMemoryScope
 
 SUMMARY_TRIES = 5
 """How often a summary is written whose messages change meanwhile."""
-_EXAMPLE = 'give a message: append({"role": "user", "content": "hello"})'
+_EXAMPLE = 'give a message: append({"role": "user", "content": "hello"}); several go into a list'
 
 
 @checked
