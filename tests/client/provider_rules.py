@@ -46,7 +46,9 @@ def check_anthropic(messages: list[dict[str, Any]]) -> None:
     for role, blocks in turns:
         assert blocks
         assert role in ("user", "assistant")
-        assert all(block["type"] != "text" or block["text"].strip() for block in blocks)
+        returned = [block.get("content") for block in blocks if block["type"] == "tool_result"]
+        inner = [block for content in returned if isinstance(content, list) for block in content]
+        assert all(block["type"] != "text" or block["text"].strip() for block in [*blocks, *inner])
         kinds = [block["type"] for block in blocks]
         results = kinds.count("tool_result")
         assert kinds[:results] == ["tool_result"] * results, "results come first"

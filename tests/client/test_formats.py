@@ -252,6 +252,26 @@ def test_blank_texts_do_not_go_to_anthropic() -> None:
     assert len(messages) == 2
 
 
+def test_blank_blocks_do_not_go_to_anthropic_and_all_else_of_their_message_does() -> None:
+    thought = {"type": "thinking", "thinking": "Ferries.", "signature": "sig"}
+    call = {"type": "tool_use", "id": "x", "name": "ferries", "input": {}}
+    result = {"type": "tool_result", "tool_use_id": "x", "is_error": True}
+    talk = [
+        {"role": "user", "content": [{"type": "text", "text": ""}, {"type": "text", "text": "Which?"}]},
+        {"role": "assistant", "content": [thought, {"type": "text", "text": "\n\n"}, call]},
+        {"role": "user", "content": [{**result, "content": [{"type": "text", "text": " "}]}]},
+        {"role": "user", "content": [{"type": "text", "text": " "}]},
+    ]
+    messages = formats.to_anthropic(stored(talk))["messages"]
+
+    check_anthropic(messages)
+    assert messages == [
+        {"role": "user", "content": [{"type": "text", "text": "Which?"}]},
+        {"role": "assistant", "content": [thought, call]},
+        {"role": "user", "content": [result]},
+    ]
+
+
 def test_roles_that_the_responses_api_does_not_have_are_the_users() -> None:
     talk = [
         {"role": "function", "name": "today", "content": "Monday"},

@@ -119,7 +119,8 @@ def to_anthropic(messages: Iterable[Spoken]) -> dict[str, Any]:
     listed = list(messages)
     system = "\n\n".join(message.fields.text for message in listed if message.fields.role in SYSTEM_ROLES)
     spoken = [message for message in listed if message.fields.role not in SYSTEM_ROLES]
-    written = _joined(_converted(spoken, ANTHROPIC), anthropic.joined)
+    converted = map(anthropic.without_blanks, _joined(_converted(spoken, ANTHROPIC), anthropic.joined))
+    written = [message for message in converted if message["content"]]
     return {**({"system": system} if system else {}), "messages": written}
 
 

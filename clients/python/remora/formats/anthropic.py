@@ -109,6 +109,30 @@ def accepts(message: Mapping[str, Any]) -> bool:
     return bool(content.strip()) if isinstance(content, str) else bool(content) and _types(message) <= BLOCKS
 
 
+def without_blanks(message: dict[str, Any]) -> dict[str, Any]:
+    """The message without the blank texts among its blocks, which models write and Anthropic refuses."""
+    content = message["content"]
+    if not isinstance(content, list):
+        return message
+    blocks = [_without_blanks_inside(block) for block in content if not _is_blank(block)]
+    return message if blocks == content else {**message, "content": blocks}
+
+
+def _without_blanks_inside(block: dict[str, Any]) -> dict[str, Any]:
+    content = block.get("content")
+    if block["type"] != "tool_result" or not isinstance(content, list) or not any(map(_is_blank, content)):
+        return block
+    blocks = [inner for inner in content if not _is_blank(inner)]
+    return {**{key: block[key] for key in block if key != "content"}, **({"content": blocks} if blocks else {})}
+
+
+def _is_blank(block: Mapping[str, Any]) -> bool:
+    match block:
+        case {"type": "text", "text": str(text)}:
+            return not text.strip()
+    return False
+
+
 def joined(first: dict[str, Any], second: dict[str, Any]) -> dict[str, Any] | None:
     """Two messages of one role as one, because all results of a message's calls must be in the next; else None."""
     if not first or first["role"] != second["role"]:
