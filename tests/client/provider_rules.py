@@ -1,14 +1,14 @@
 """What providers refuse in messages, beyond what their packages' types say, as their documentation has it.
 
 OpenAI: "Function calling": an assistant message with `tool_calls` is followed by tool messages that respond to each of
-them. Anthropic: "Tool use": the results of all `tool_use` blocks are at the beginning of the next user message; the
-first message is a user's; text is not empty. LangChain passes all of it on; its ChatAnthropic takes system messages
-only at the beginning.
+them. "Reasoning models": a reasoning item is refused "without its required following item". Anthropic: "Tool use": the
+results of all `tool_use` blocks are at the beginning of the next user message; the first message is a user's; text is
+not empty. LangChain passes all of it on; its ChatAnthropic takes system messages only at the beginning.
 """
 
 from __future__ import annotations
 
-from itertools import groupby
+from itertools import groupby, pairwise
 from typing import Any
 
 
@@ -25,7 +25,14 @@ def check_openai(messages: list[dict[str, Any]]) -> None:
 
 
 def check_responses(items: list[dict[str, Any]]) -> None:
-    """The rules of the Responses API: each output has its call before it, and each call an output."""
+    """The rules of the Responses API: each output has its call before it, and each call an output; reasoning is
+    followed by what the model did next.
+    """
+    assert "reasoning" not in [item.get("type") for item in items[-1:]]
+    for reasoning, item in pairwise(items):
+        if reasoning.get("type") == "reasoning":
+            assert item.get("role", "assistant") == "assistant"
+            assert item.get("type") != "function_call_output"
     open_calls: set[str] = set()
     for item in items:
         if item.get("type") == "function_call":

@@ -73,6 +73,8 @@ def _written(form: formats.Format, fields: ChatFields) -> Iterator[dict[str, Any
     if fields.role == "system":
         yield {"role": "system", "content": fields.text}
     else:
+        if form is formats.RESPONSES and fields.tool_calls:
+            yield {"type": "reasoning", "id": f"rs_{fields.tool_calls[0].id}", "summary": []}
         yield from form.write(Said.of_fields(fields))
 
 

@@ -225,6 +225,20 @@ def test_reasoning_goes_only_to_the_provider_that_made_it() -> None:
     assert talk[0].media == Media((), ("reasoning",))
 
 
+def test_reasoning_without_what_it_led_to_does_not_go_to_the_responses_api() -> None:
+    question, reasoning, call, answer = RESPONSES[1:4] + RESPONSES[7:8]
+    search = {"type": "web_search_call", "id": "ws_1", "status": "completed"}
+    result = {"type": "function_call_output", "call_id": "x", "output": "09:00"}
+
+    for talk, kept in [
+        ([question, reasoning, question], [question, question]),
+        ([question, reasoning], [question]),
+        ([question, reasoning, reasoning, search, reasoning, answer], None),
+        ([question, reasoning, call, reasoning, result, answer], [question, reasoning, call, result, answer]),
+    ]:
+        assert formats.to_responses(stored(talk)) == (kept or talk)
+
+
 @pytest.mark.parametrize("key", ["reasoning", "reasoning_content", "reasoning_details"])
 def test_reasoning_beside_the_content_of_a_chat_message_goes_to_no_other_format(key: str) -> None:
     reply = {"role": "assistant", "content": "At nine.", key: "I looked."}

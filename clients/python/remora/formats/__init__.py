@@ -111,7 +111,7 @@ def to_chat(message: Spoken) -> list[dict[str, Any]]:
 
 def to_responses(messages: Iterable[Spoken]) -> list[dict[str, Any]]:
     """Input items of OpenAI's Responses API."""
-    return [message for message, _ in _converted(messages, RESPONSES)]
+    return openai_responses.without_lone_reasoning([message for message, _ in _converted(messages, RESPONSES)])
 
 
 def to_anthropic(messages: Iterable[Spoken]) -> dict[str, Any]:

@@ -88,6 +88,22 @@ def write(said: Said) -> Iterator[dict[str, Any]]:
         yield {"type": "function_call", "call_id": call.id, "name": call.name, "arguments": arguments_text(call)}
 
 
+def without_lone_reasoning(items: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The items without the reasoning that no other item of the model's follows: the API refuses it.
+
+    It led to a call that is left out because nobody has answered it, or to nothing.
+    """
+    kept: list[dict[str, Any]] = []
+    for item in reversed(items):
+        if item.get("type") != "reasoning" or (kept and _is_the_models(kept[-1])):
+            kept.append(item)
+    return kept[::-1]
+
+
+def _is_the_models(item: Mapping[str, Any]) -> bool:
+    return bool(item.get("role", "assistant") == "assistant" and not text_in(item, "type").endswith("_output"))
+
+
 def _output(result: Result) -> str | list[dict[str, Any]]:
     if any(isinstance(piece, Picture) for piece in result.pieces):
         return [part for piece in result.pieces if (part := _part(piece))]
