@@ -329,6 +329,7 @@ def test_paths_may_begin_at_home(monkeypatch: pytest.MonkeyPatch) -> None:
         ("listen", "[::1:50051"),
         ("data", ""),
         ("data", ":memory"),
+        ("data", "/data-\udcff"),
         ("model", "gpt"),
         ("precision", "f16"),
         ("late", "sometimes"),

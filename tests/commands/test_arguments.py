@@ -101,3 +101,16 @@ def test_a_word_like_no_command_gets_the_list_of_commands(line: list[str], capsy
 
     assert "did you mean" not in error
     assert "choose from" in error
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        ["restore", "/backup", "--data=VALUE"],
+        ["restore", "VALUE", "--data=/data"],
+        ["repair", "--data=VALUE", "--to=/to"],
+        ["repair", "--data=/data", "--to=VALUE"],
+    ],
+)
+def test_a_store_whose_name_is_not_utf8_is_refused(line: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert "must have a name in UTF-8" in refusal(line, f"/{NO_TEXT}", capsys)

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import Any, NoReturn
 
 from remora_server.commands import standard_output
 from remora_server.commands.failures import MISUSED
-from remora_server.settings import spelling
-from remora_server.settings.paths import absolute
+from remora_server.settings import paths, spelling
 
 LIKENESS = 0.7
 """How like a flag must be to be suggested for another, from 0 to 1."""
@@ -115,7 +114,16 @@ def name(text: str) -> str:
 
 def path(text: str) -> Path:
     """A path, absolute, `~` expanded."""
+    return _path(text, paths.absolute)
+
+
+def store_path(text: str) -> Path:
+    """The path of a data directory, or of a backup, absolute, `~` expanded."""
+    return _path(text, paths.of_store)
+
+
+def _path(text: str, made: Callable[[str], Path]) -> Path:
     try:
-        return absolute(filled(text))
+        return made(filled(text))
     except ValueError as error:
         raise argparse.ArgumentTypeError(str(error)) from error

@@ -7,7 +7,7 @@ from typing import Any
 
 from remora_server.commands.failures import CommandFailed, of_system
 from remora_server.commands.output import add_json_flag, output, write_json
-from remora_server.commands.parsing import path
+from remora_server.commands.parsing import store_path
 from remora_server.commands.printable import printable
 from remora_server.storage.database.directory import DirectoryError
 from remora_server.storage.recovery.salvage import RepairError, RepairReport, repair, saved_facts
@@ -16,11 +16,11 @@ from remora_server.storage.recovery.salvage import RepairError, RepairReport, re
 def fill(parser: argparse.ArgumentParser) -> None:
     """Add the command's arguments."""
     parser.add_argument(
-        "--data", type=path, metavar="DIR", required=True, help="the damaged store, which is not changed"
+        "--data", type=store_path, metavar="DIR", required=True, help="the damaged store, which is not changed"
     )
     parser.add_argument(
         "--to",
-        type=path,
+        type=store_path,
         metavar="NEWDIR",
         required=True,
         help="the directory to save into; it must be empty or not exist",

@@ -10,7 +10,7 @@ from typing import Any
 from remora_server.commands.failures import CommandFailed
 from remora_server.commands.manifest import Manifest, ManifestError
 from remora_server.commands.output import diagnostics
-from remora_server.commands.parsing import path
+from remora_server.commands.parsing import store_path
 from remora_server.storage.database.directory import DirectoryError
 from remora_server.storage.recovery.restoring import SnapshotError, require_whole, restore
 
@@ -20,11 +20,11 @@ PRIVATE = 0o077
 
 def fill(parser: argparse.ArgumentParser) -> None:
     """Add the command's arguments."""
-    parser.add_argument("backup", metavar="BACKUP", type=path, help="a folder that `remora backup` wrote")
+    parser.add_argument("backup", metavar="BACKUP", type=store_path, help="a folder that `remora backup` wrote")
     parser.add_argument(
         "--data",
         required=True,
-        type=path,
+        type=store_path,
         metavar="DIR",
         help="the data directory to make; it must be empty or not exist",
     )

@@ -17,6 +17,16 @@ def absolute(text: str) -> Path:
         raise ValueError(f"is relative to the current directory, which cannot be used: {error.strerror}") from None
 
 
+def of_store(text: str) -> Path:
+    """The absolute path of a data directory or a backup. Raises ValueError, also for one that DuckDB cannot open."""
+    path = absolute(text)
+    try:
+        str(path).encode()
+    except UnicodeEncodeError:
+        raise ValueError(f"must have a name in UTF-8, as DuckDB needs it: {str(path)!r}") from None
+    return path
+
+
 def _expanded(path: Path) -> Path:
     """The path with the home directory that it names. An empty $HOME counts as unset: the system's own list says it."""
     if path.parts[:1] == ("~",) and not os.environ.get("HOME"):

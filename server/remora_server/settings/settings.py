@@ -165,7 +165,7 @@ def _path(value: object) -> Path:
 def _data(value: object) -> Path | None:
     if str(value).startswith(":") and value != IN_MEMORY:
         raise ValueError(f"must be a directory or {IN_MEMORY}, not {value!r}; the directory is './{value}'")
-    return None if value == IN_MEMORY else _path(value)
+    return None if value == IN_MEMORY else paths.of_store(_text(value))
 
 
 def _endpoints(value: object) -> tuple[str, ...]:
