@@ -7,7 +7,9 @@ from pathlib import Path
 import pytest
 
 from remora import Remora
+from remora._endpoint import LONGEST_PATH
 from remora.address import default_endpoint, require_own_default
+from remora.errors import InvalidFieldError
 
 
 def test_the_default_is_in_the_runtime_directory(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -39,6 +41,21 @@ def test_an_endpoint_that_is_no_text_is_refused_before_any_call(monkeypatch: pyt
 
     with pytest.raises(ValueError, match=r"\$REMORA_ENDPOINT is .*; it must be unix:/path or host:port"):
         Remora()
+
+
+def test_a_path_that_no_socket_can_have_is_refused_before_any_call(monkeypatch: pytest.MonkeyPatch) -> None:
+    endpoint = f"unix:/{'x' * (LONGEST_PATH - 1)}"
+    assert Remora(endpoint).endpoint == endpoint
+
+    with pytest.raises(InvalidFieldError, match=r"^endpoint has a path of 10\d bytes, and a socket's has at most 10\d"):
+        Remora(f"{endpoint}y")
+    monkeypatch.setenv("XDG_RUNTIME_DIR", endpoint.removeprefix("unix:"))
+    said = r"^the .* endpoint has a path of 1.. bytes.*\$XDG_RUNTIME_DIR"
+    with pytest.raises(InvalidFieldError, match=said):
+        Remora()
+    for data in (None, ":memory:", "data"):
+        with pytest.raises(InvalidFieldError, match=said):
+            Remora.start(data)
 
 
 def test_without_any_the_default_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,6 +3,7 @@
 import ipaddress
 import os
 import re
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Annotated, TypeAlias
@@ -11,6 +12,8 @@ from remora import _refusals
 from remora.address import ENDPOINT_VARIABLE, default_endpoint
 
 LARGEST_PORT = 65_535
+LONGEST_PATH = 103 if sys.platform == "darwin" else 107
+"""Of sockaddr_un, with a NUL behind it."""
 
 _UNDECODABLE = re.compile("[\ud800-\udfff]")
 """What Python makes of bytes in the environment that are not text."""
@@ -27,6 +30,7 @@ class EndpointForm:
         """Raises InvalidFieldError for anything else."""
         if not _is_endpoint(value):
             raise _refusals.invalid(field, f"is {value!r}; it must be unix:/path or host:port{_suggestion(value)}")
+        require_short(value, field, "give a shorter one")
 
 
 Endpoint: TypeAlias = Annotated[str, EndpointForm()]
@@ -43,7 +47,23 @@ def resolve_endpoint(endpoint: str | None) -> str:
     from_environment = os.environ.get(ENDPOINT_VARIABLE)
     if from_environment:
         EndpointForm().require(from_environment, f"${ENDPOINT_VARIABLE}")
-    return from_environment or default_endpoint()
+    return from_environment or short_default(default_endpoint())
+
+
+def short_default(endpoint: str) -> str:
+    """The same endpoint, which is in the usual directory. Raises InvalidFieldError where no socket can be there."""
+    require_short(endpoint, "the usual endpoint", "set $XDG_RUNTIME_DIR to a shorter one, or $REMORA_ENDPOINT")
+    return endpoint
+
+
+def require_short(endpoint: str, field: str, remedy: str) -> None:
+    """Raises InvalidFieldError for a path that no socket can have."""
+    scheme, _, path = endpoint.partition(":")
+    size = len(os.fsencode(path))
+    if scheme == "unix" and size > LONGEST_PATH:
+        raise _refusals.invalid(
+            field, f"has a path of {size:,} bytes, and a socket's has at most {LONGEST_PATH}: {remedy}"
+        )
 
 
 def _is_endpoint(text: str) -> bool:

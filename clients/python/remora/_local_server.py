@@ -26,7 +26,7 @@ from typing import IO
 import grpc
 
 from remora import _refusals
-from remora._endpoint import resolve_endpoint
+from remora._endpoint import require_short, resolve_endpoint, short_default
 from remora.address import default_endpoint, require_own_default
 from remora.errors import ServerNotStartedError
 
@@ -87,7 +87,10 @@ def find_or_start(data: "str | os.PathLike[str] | None") -> LocalServer:
         return start_private(_usual_directory())
     if isinstance(data, str) and data.startswith(":"):
         raise _refusals.invalid("data", f"is {data!r}; did you mean {IN_MEMORY!r}? The directory is './{data}'")
-    endpoint = resolve_endpoint(None) if data is None else f"unix:{_usual_directory() / _name_of(data)}.sock"
+    if data is None:
+        endpoint = resolve_endpoint(None)
+    else:
+        endpoint = short_default(f"unix:{_usual_directory() / _name_of(data)}.sock")
     require_own_default(endpoint)
     if not endpoint.startswith(UNIX):
         return _found_elsewhere(endpoint)
@@ -114,6 +117,7 @@ def start_private(directory: Path, *arguments: str) -> LocalServer:
     `arguments` are added to the command `remora serve`. Raises ServerNotStartedError.
     """
     endpoint = f"unix:{directory / f'memory-{uuid.uuid4().hex[:16]}'}.sock"
+    require_short(endpoint, "the server's endpoint", "set $XDG_RUNTIME_DIR, or in tests $TMPDIR, to a shorter one")
     lease = _take_lease(endpoint)
     with _kept_unless_failed(lease), tempfile.TemporaryFile() as log:
         own = launch(endpoint, [*lease.arguments, "--data", IN_MEMORY, *arguments], log)
