@@ -362,6 +362,11 @@ SEARCHES = (
     ),
     Mistake('Condition("age", ">=")', InvalidFieldError, "values are 0; '>=' takes one value"),
     Mistake(
+        'Condition("age", ">=", None)',
+        WrongTypeError,
+        "values[0] is None; it must be a number or a str, as '>=' compares them",
+    ),
+    Mistake(
         'chat.search("PIN", weights={"bm52": 1})',
         UnknownFieldError,
         "weights has no option 'bm52'; did you mean 'bm25'?",
@@ -375,6 +380,11 @@ SEARCHES = (
         'chat.search("PIN", where=Condition("age", ">=", 18) & "visa")',
         WrongTypeError,
         "filters[1] is 'visa' (a str); it must be a Filter",
+    ),
+    Mistake(
+        'chat.messages(where=AnyOf((Condition("a", "==", 1),) * 64) & Condition("b", "==", 2))',
+        InvalidFieldError,
+        "where has more than 64 conditions",
     ),
     Mistake('chat.search("PIN", where=AnyOf(()))', InvalidFieldError, "filters has 0 items; give 1 to 64"),
     Mistake(

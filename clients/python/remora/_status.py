@@ -21,6 +21,7 @@ _WRITTEN = tuple(
     for path, written in (
         (r"^(options|create_if_missing|conversation)\.", ""),
         (r"^search\.", "recall."),
+        (r"^filter(?=$|\.(condition|all_of|any_of|negated)\b)", "where"),
         (r"^(recall\.)?filter\.", r"\1"),
         (r"^recall\.(\w+)", r"recall['\1']"),
         (r"^page_size$", "limit"),

@@ -42,6 +42,12 @@ def _require_count(comparison: Comparison, count: int) -> None:
         raise _refusals.invalid("values", f"are {count}; {comparison!r} takes {wanted}")
 
 
+def _require_ordered(comparison: Comparison, values: Sequence[Scalar]) -> None:
+    """What is compared by its order is a number or a text."""
+    if comparison in ("<", "<=", ">", ">=") and (values[0] is None or isinstance(values[0], bool)):
+        raise _refusals.wrong_type("values[0]", values[0], f"a number or a str, as {comparison!r} compares them")
+
+
 class Filter(ABC):
     """A condition, or several joined: `Condition("age", ">=", 18) & ~Condition("topic", "==", "visa")`.
 
@@ -143,6 +149,7 @@ class Condition(Filter):
 
     def __init__(self, key: Key, comparison: Comparison, *values: Scalar) -> None:
         _require_count(comparison, len(values))
+        _require_ordered(comparison, values)
         object.__setattr__(self, "key", key)
         object.__setattr__(self, "comparison", comparison)
         object.__setattr__(self, "values", values)
@@ -173,6 +180,7 @@ class PathCondition(Filter):
 
     def __init__(self, path: Annotated[Sequence[Step], Items(16)], comparison: Comparison, *values: Scalar) -> None:
         _require_count(comparison, len(values))
+        _require_ordered(comparison, values)
         if not path:
             raise _refusals.invalid("path", "is empty; it must have 1 to 16 steps")
         object.__setattr__(self, "path", tuple(path))
