@@ -122,6 +122,18 @@ def test_filters_compare_as_in_memory(store: RemoraStore, given: dict[str, Any])
     assert sorted(keys(found)) == sorted(keys(memory.search(NS, filter=given)))
 
 
+def test_filters_may_be_as_deep_as_values_and_have_long_lists(store: RemoraStore) -> None:
+    deep: dict[str, Any] = {"a": {"b": {"c": {"d": {"e": [{"f": None}]}}}}}
+    tags = list(range(60))
+    store.put(NS, "deep", deep)
+    store.put(NS, "tagged", {"tags": tags, "u": {"id": [{"n": 1}]}})
+
+    assert keys(store.search(NS, filter=deep)) == ["deep"]
+    assert keys(store.search(NS, filter={"a": {"$ne": deep["a"]}})) == ["tagged"]
+    assert keys(store.search(NS, filter={"tags": tags})) == ["tagged"]
+    assert keys(store.search(NS, filter={"u.id": {"$ne": [{"n": 1}]}})) == ["deep"]
+
+
 def test_orders_compare_numbers_as_numbers_and_texts_as_texts(store: RemoraStore) -> None:
     for key, score in [("a", 9), ("b", 10), ("c", 10.5), ("d", "10"), ("e", None), ("f", "2026-01-02")]:
         store.put(NS, key, {"score": score})

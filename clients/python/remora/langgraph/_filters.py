@@ -3,8 +3,8 @@
 import math
 import re
 import sys
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypeAlias, cast
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal, TypeAlias, cast
 
 from remora.v1 import filter_pb2 as wire
 from remora.v1.scalar_pb2 import Scalar
@@ -104,13 +104,13 @@ def _equal(path: Path, value: object) -> wire.Filter:
 
 
 def _equal_list(path: Path, values: Sequence[object]) -> wire.Filter:
-    each = [_element(path, index, value) for index, value in enumerate(values)]
-    return _all_of([_composite(path), *each, _negated(_present((*path, str(len(values)))))])
+    each = [_element((*path, str(index)), value) for index, value in enumerate(values)]
+    return _all_of([*(each or [_composite(path)]), _negated(_present((*path, str(len(values)))))])
 
 
-def _element(path: Path, index: int, value: object) -> wire.Filter:
-    at = (*path, str(index))
-    return _all_of([_present(at), _equal(at, value)])
+def _element(at: Path, value: object) -> wire.Filter:
+    """What equals an element: it is there, also where it is null."""
+    return _condition(at, wire.OPERATOR_EQ, None) if value is None else _equal(at, value)
 
 
 def _composite(path: Path) -> wire.Filter:
@@ -138,18 +138,28 @@ def _condition(path: Path, operator: wire.Operator.ValueType, *values: object) -
 
 
 def _all_of(filters: Sequence[wire.Filter]) -> wire.Filter:
-    return _joined(filters, lambda given: wire.Filter(all_of=wire.Filters(filters=given)))
+    """All of them. Those that are all of some themselves are taken apart: the contract has few levels."""
+    return _joined("all_of", filters)
 
 
 def _any_of(filters: Sequence[wire.Filter]) -> wire.Filter:
-    return _joined(filters, lambda given: wire.Filter(any_of=wire.Filters(filters=given)))
+    return _joined("any_of", filters)
 
 
-def _joined(filters: Sequence[wire.Filter], join: Callable[[Sequence[wire.Filter]], wire.Filter]) -> wire.Filter:
-    return filters[0] if len(filters) == 1 else join(filters)
+def _joined(how: Literal["all_of", "any_of"], filters: Sequence[wire.Filter]) -> wire.Filter:
+    parts = [part for each in filters for part in (getattr(each, how).filters if each.HasField(how) else [each])]
+    return parts[0] if len(parts) == 1 else wire.Filter(**{how: wire.Filters(filters=parts)})
 
 
 def _negated(given: wire.Filter) -> wire.Filter:
+    """Not this: negations stand at the conditions, so that what is around them can be taken apart."""
+    match given.WhichOneof("kind"):
+        case "all_of":
+            return _any_of([_negated(each) for each in given.all_of.filters])
+        case "any_of":
+            return _all_of([_negated(each) for each in given.any_of.filters])
+        case "negated":
+            return given.negated
     return wire.Filter(negated=given)
 
 
