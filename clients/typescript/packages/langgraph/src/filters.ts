@@ -75,23 +75,24 @@ function equal(path: Path, value: unknown): Filter[] {
     return [condition(path, Operator.ABSENT)];
   }
   if (Array.isArray(value)) {
-    const elements = value.flatMap((element, index) => equal([...path, String(index)], element));
-    return [composite(path), ...elements, condition([...path, String(value.length)], Operator.ABSENT)];
+    const elements = value.flatMap((element, index) => equal([...path, String(index)], element ?? null));
+    const there = elements.length === 0 ? composite(path) : elements;
+    return [...there, condition([...path, String(value.length)], Operator.ABSENT)];
   }
   if (isObject(value)) {
-    return [composite(path), ...Object.entries(value).flatMap(([name, inner]) => compared([...path, name], inner))];
+    return [...composite(path), ...Object.entries(value).flatMap(([name, inner]) => compared([...path, name], inner))];
   }
   return [condition(path, Operator.EQ, scalar(path, value))];
 }
 
 /** What is there and is neither null, a boolean, a text nor a number: an object or an array. */
-function composite(path: Path): Filter {
+function composite(path: Path): Filter[] {
   const scalars = [
     condition(path, Operator.IN, scalar(path, null), scalar(path, false), scalar(path, true)),
     condition(path, Operator.GTE, scalar(path, "")),
     condition(path, Operator.GTE, scalar(path, -Number.MAX_VALUE)),
   ];
-  return all([condition(path, Operator.PRESENT), not(any(scalars))]);
+  return [condition(path, Operator.PRESENT), ...scalars.map(not)];
 }
 
 function all(filters: Filter[]): Filter {

@@ -321,6 +321,19 @@ describe("a search with a query", () => {
     assert.ok((hit.score ?? 0) > 0.1);
   });
 
+  test("filters may be as deep as values, and have long lists", async () => {
+    const store = made();
+    const deep = { a: { b: { c: { d: { e: [{ f: null }] } } } } };
+    const tags = Array.from({ length: 60 }, (_, index) => index);
+    await store.put(NS, "deep", deep);
+    await store.put(NS, "tagged", { tags, u: { id: [{ n: 1 }] } });
+
+    assert.deepEqual(keys(await store.search(NS, { filter: deep })), ["deep"]);
+    assert.deepEqual(keys(await store.search(NS, { filter: { a: { $ne: deep.a } } })), ["tagged"]);
+    assert.deepEqual(keys(await store.search(NS, { filter: { tags } })), ["tagged"]);
+    assert.deepEqual(keys(await store.search(NS, { filter: { "u.id": { $ne: [{ n: 1 }] } } })), ["deep"]);
+  });
+
   test("has exact pages, with a filter, too", async () => {
     const { store } = indexed({ fields: ["text"] });
     const puts = Array.from({ length: 20 }, (_, n) => ({
