@@ -476,3 +476,17 @@ def test_many_threads_are_all_followed(saver: RemoraSaver, memory: Remora) -> No
     saver.flush_messages()
 
     assert all(held(memory, f"t{number}") == [("m0", "text 0"), ("m1", "text 1")] for number in range(150))
+
+
+def test_a_channel_that_the_graph_does_not_have_is_told_once(
+    server: Server, tenant: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level(logging.WARNING, LOGGER):
+        with RemoraSaver(server.endpoint, tenant=tenant, messages="mesages") as misspelt:
+            for thread in ("trip", "other"):
+                graph(misspelt).invoke(say([HumanMessage("Trains")]), config(thread))
+        with following(server, tenant) as named:
+            graph(named).invoke(say([HumanMessage("Trains")], AIMessage("Yes")), config("third"))
+
+    assert len(caplog.records) == 1
+    assert all(each in caplog.text for each in ("'trip'", "'mesages'", "'messages'"))

@@ -81,6 +81,7 @@ class Conversations:
 
     def __init__(self, server: Server, channel: str) -> None:
         self._server, self._channel = server, channel
+        self._has_warned = False
         self.reset_after_fork()
         track(self)
 
@@ -104,6 +105,7 @@ class Conversations:
         if saved.checkpoint_ns:
             return
         thread_id, messages = saved.thread_id, _messages(checkpoint, self._channel)
+        self._warn_of_another(thread_id, checkpoint)
         with self._lock:
             last = self._newest.get(thread_id, "")
             follows = last != "" and last == saved.parent_id
@@ -115,6 +117,19 @@ class Conversations:
             if messages is not None and is_new:
                 self._put_due(Offer(thread_id, saved.id, saved.user_id, messages, follows))
                 self._start()
+
+    def _warn_of_another(self, thread_id: str, checkpoint: Checkpoint) -> None:
+        """Warns once if a checkpoint does not have the channel, and has messages in another one."""
+        if self._has_warned or self._channel in checkpoint["channel_versions"]:
+            return
+        for other in checkpoint["channel_values"]:
+            if any(isinstance(each, BaseMessage) for each in _messages(checkpoint, other) or ()):
+                self._has_warned = True
+                text = (
+                    "thread %r has no channel %r so far, and messages in %r; RemoraSaver(messages=…) names the channel"
+                )
+                logger.warning(text, thread_id, self._channel, other)
+                return
 
     def _put_due(self, offer: Offer) -> None:
         """In the place of what waits to be sent of the same thread."""
