@@ -20,6 +20,9 @@ _WRITTEN = tuple(
     (re.compile(path), written)
     for path, written in (
         (r"^(options|create_if_missing|conversation)\.", ""),
+        (r"^checkpoints\[\d+\]\.checkpoint\.id$", "checkpoint['id']"),
+        (r"^(checkpoints\[\d+\]\.checkpoint|names\[\d+\]|writes\[\d+\](\.name)?)\.", ""),
+        (r"^before_id$", "before"),
         (r"^search\.", "recall."),
         (r"^filter(?=$|\.(condition|all_of|any_of|negated)\b)", "where"),
         (r"^(recall\.)?filter\.", r"\1"),

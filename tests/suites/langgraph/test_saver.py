@@ -386,3 +386,24 @@ def test_what_names_no_channel_of_messages_is_refused() -> None:
     for messages in wrong:
         with pytest.raises(TypeError, match="it must be the name of a channel, such as 'messages'"):
             RemoraSaver(messages=messages)
+
+
+REFUSED: list[tuple[str, Callable[[RemoraSaver], object]]] = [
+    ("thread_id has 1,025 bytes", lambda saver: put(saver, config("t" * 1025), checkpoint("1"))),
+    ("checkpoint['id'] is required", lambda saver: put(saver, config("t"), checkpoint(""))),
+    ("user_id has 513 bytes", lambda saver: put(saver, config("t", user_id="u" * 513), checkpoint("1"))),
+    ("checkpoint_id has 513 bytes", lambda saver: saver.get_tuple(config("t", "1" * 513))),
+    ("checkpoint_id is required", lambda saver: saver.put_writes(config("t"), [("a", 1)], "task")),
+    ("task_id is required", lambda saver: saver.put_writes(config("t", "1"), [("a", 1)], "")),
+    ("before has 513 bytes", lambda saver: list(saver.list(config("t"), before=config("t", "1" * 513)))),
+]
+
+
+@pytest.mark.parametrize(("told", "call"), REFUSED, ids=[told for told, _ in REFUSED])
+def test_what_the_server_refuses_is_told_with_the_names_of_arguments(
+    saver: RemoraSaver, told: str, call: Callable[[RemoraSaver], object]
+) -> None:
+    with pytest.raises(InvalidFieldError) as refused:
+        call(saver)
+
+    assert str(refused.value).startswith(told)

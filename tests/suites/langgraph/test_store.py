@@ -15,7 +15,7 @@ from langgraph.store.memory import InMemoryStore
 from tests.suites.conftest import Server
 
 from remora import Remora
-from remora.errors import ClientClosedError
+from remora.errors import ClientClosedError, InvalidFieldError
 from remora.langgraph import AsyncRemoraStore, RemoraStore
 
 NS = ("users", "sarah")
@@ -519,3 +519,29 @@ async def test_what_no_item_can_be_is_not_found_in_asyncio_either(server: Server
         found = await asyncio.gather(store.aget((), "a"), store.aget(NS, "a"), store.adelete((), "a"))
 
     assert [each is not None for each in found] == [False, True, False]
+
+
+REFUSED: list[tuple[list[Op], str]] = [
+    ([PutOp(NS, "k" * 1025, {})], "key has 1,025 bytes"),
+    ([GetOp(NS, "k" * 1025)], "key has 1,025 bytes"),
+    ([PutOp(("a" * 513,), "k", {})], "namespace[0] has 513 bytes"),
+    ([PutOp(NS, "k", {}), PutOp(NS, "k" * 1025, {}), GetOp(NS, "k")], "key of ops[1] has 1,025 bytes"),
+    ([SearchOp(NS, limit=-1)], "limit is -1"),
+    ([SearchOp(NS, {"t": "a" * 1025})], "a text in filter has 1,025 bytes"),
+    ([SearchOp(NS, {"t" * 257: 1})], "a name in filter has 257 bytes"),
+    ([SearchOp(NS, {f"t{number}": 1 for number in range(65)})], "filter has 65 elements"),
+    ([ListNamespacesOp(max_depth=-1)], "max_depth is -1"),
+]
+
+
+@pytest.mark.parametrize(("ops", "told"), REFUSED, ids=[told for _, told in REFUSED])
+async def test_what_the_server_refuses_is_told_with_the_names_of_arguments(
+    store: RemoraStore, ops: list[Op], told: str
+) -> None:
+    with pytest.raises(InvalidFieldError) as refused:
+        store.batch(ops)
+    with pytest.raises(InvalidFieldError) as arefused:
+        await store.abatch(ops)
+
+    assert str(refused.value).startswith(f"{told};")
+    assert str(arefused.value) == str(refused.value)

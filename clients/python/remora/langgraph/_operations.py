@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 import struct
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
@@ -27,6 +28,7 @@ from langgraph.store.base import (
 )
 
 from remora import _refusals
+from remora.errors import FieldViolation, InvalidFieldError
 from remora.langgraph._filters import item_filter
 from remora.v1 import store_service_pb2 as wire
 from remora.v1.store_item_pb2 import ItemKey, ItemVector, StoreItem
@@ -49,6 +51,23 @@ _SIMILARITIES = {
     "inner_product": wire.SIMILARITY_INNER_PRODUCT,
     "l2": wire.SIMILARITY_L2,
 }
+
+_ARGUMENTS = tuple(
+    (re.compile(path), argument)
+    for path, argument in (
+        (r"^(put|delete|get\.key|search|list_namespaces)\.", ""),
+        (r"^text$", "query"),
+        (r"^vectors\[(\d+)\]\.text$", r"embedded text \1"),
+        (r"^vectors$", "the list of embedded texts"),
+        (r"^matches\[(\d+)\]\.(prefix|suffix)\.labels", r"match_conditions[\1].path"),
+        (r"^matches$", "match_conditions"),
+        (r"^filter\..*\.values\[\d+\]\.text$", "a text in filter"),
+        (r"^filter\..*\.steps\[\d+\]$", "a name in filter"),
+        (r"^filter\..*\.steps$", "a path in filter"),
+        (r"^filter\..*$", "filter"),
+    )
+)
+"""Paths in operations on the wire, with the names of LangGraph's arguments, applied one after the other."""
 
 Vectors: TypeAlias = dict[str, bytes]
 """Texts with their vectors."""
@@ -284,6 +303,26 @@ class Batch:
             else:
                 item.vectors.append(ItemVector(path=path, values=vectors[text]))
         return item
+
+    def told(self, error: InvalidFieldError, held: Sequence[int]) -> InvalidFieldError:
+        """What the server said of a request, with the names of LangGraph's arguments."""
+        violations = [
+            FieldViolation(self._argument(each.field, held), each.description) for each in error.field_violations
+        ]
+        text = "; ".join(map(str, violations)) or error.message
+        return type(error)(
+            text, code=error.code, reason=error.reason, metadata=error.metadata, field_violations=violations
+        )
+
+    def _argument(self, field: str, held: Sequence[int]) -> str:
+        """A field of an operation; which operation that is, if there are several."""
+        found = re.match(r"operations\[(\d+)\]\.(.+)", field)
+        if found is None:
+            return field
+        argument = found[2]
+        for path, name in _ARGUMENTS:
+            argument = path.sub(name, argument)
+        return argument if len(self.ops) == 1 else f"{argument} of ops[{held[int(found[1])]}]"
 
     def results(self, held: Sequence[int], response: wire.ExecuteOperationsResponse) -> list[tuple[int, Result]]:
         """The results of a request, by the places of their operations."""

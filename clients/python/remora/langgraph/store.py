@@ -16,7 +16,7 @@ from langgraph.store.base.batch import AsyncBatchedBaseStore
 
 from remora import AsyncRemora, Remora
 from remora._status import closed_meanwhile
-from remora.errors import RemoraError
+from remora.errors import InvalidFieldError, RemoraError
 from remora.langgraph._embedding import Embedder
 from remora.langgraph._operations import (
     Batch,
@@ -188,7 +188,10 @@ class RemoraStore(_Memory, BaseStore):
         for held, request in batch.requests(vectors, queries):
             request.min_revision = calls.revision.value
             send = calls.write if _writes(request) else calls.read
-            response = send(calls.stubs.store.ExecuteOperations, request)
+            try:
+                response = send(calls.stubs.store.ExecuteOperations, request)
+            except InvalidFieldError as error:
+                raise batch.told(error, held) from error.__cause__
             found.update(batch.results(held, response))
             for rest in batch.rests(held, response):
                 found[rest.index] = joined(found[rest.index], self.batch([rest.op])[0])
@@ -420,7 +423,10 @@ async def _run(client: AsyncRemora, store: _Memory, ops: Iterable[Op]) -> list[R
     for held, request in batch.requests(vectors, queries):
         request.min_revision = calls.revision.value
         send = calls.write if _writes(request) else calls.read
-        response = await send(cast("Any", calls.stubs.store.ExecuteOperations), request)
+        try:
+            response = await send(cast("Any", calls.stubs.store.ExecuteOperations), request)
+        except InvalidFieldError as error:
+            raise batch.told(error, held) from error.__cause__
         found.update(batch.results(held, response))
         for rest in batch.rests(held, response):
             found[rest.index] = joined(found[rest.index], (await _run(client, store, [rest.op]))[0])
