@@ -66,6 +66,18 @@ def test_reads_do_not_see_the_writes_of_their_batch(store: RemoraStore) -> None:
     assert store.list_namespaces() == [("tom",), NS]
 
 
+async def test_a_search_of_several_pages_does_not_see_the_writes_of_its_batch(store: RemoraStore) -> None:
+    names = [f"{number:04}" for number in range(1_100)]
+    store.batch([PutOp(NS, name, {"n": 1}) for name in names])
+
+    changed: list[Op] = [PutOp(NS, name, {"n": 2} if name < "0550" else None) for name in names]
+    found = store.batch([*changed, SearchOp(NS, {"n": 1}, limit=2_000)])[-1]
+    store.batch([PutOp(NS, name, {"n": 1}) for name in names])
+    afound = (await store.abatch([*changed, SearchOp(NS, {"n": 1}, limit=2_000)]))[-1]
+
+    assert sorted(keys(found)) == sorted(keys(afound)) == names
+
+
 def test_a_batch_that_is_not_valid_does_nothing(store: RemoraStore) -> None:
     refused: list[tuple[Op, type[Exception]]] = [
         (PutOp(("a.b",), "k", {}), InvalidNamespaceError),

@@ -230,11 +230,13 @@ class Batch:
         asked = [at for at in range(len(self.ops)) if not self._reaches_nothing(at)]
         reads = [at for at in asked if not isinstance(self.ops[at], PutOp)]
         writes = [at for at in asked if isinstance(self.ops[at], PutOp)]
+        # What follows the first page is read by itself: no write may come before that.
+        begins = writes[0] if writes and any(_has_pages(self.ops[at]) for at in reads) else None
         request, held, size = wire.ExecuteOperationsRequest(), list[int](), 0
         for at in (*reads, *writes):
             operation = self._encoded(at, vectors, queries)
             taken = operation.ByteSize()
-            if held and (size + taken > REQUEST_BYTES or len(held) == MOST_AT_ONCE):
+            if held and (size + taken > REQUEST_BYTES or len(held) == MOST_AT_ONCE or at == begins):
                 yield held, request
                 request, held, size = wire.ExecuteOperationsRequest(), [], 0
             request.operations.append(operation)
@@ -336,6 +338,11 @@ class Batch:
             if op is not None:
                 found.append(Rest(at, op))
         return found
+
+
+def _has_pages(op: Op) -> bool:
+    """Whether an operation may find more than one reply has."""
+    return isinstance(op, SearchOp | ListNamespacesOp) and op.limit > LARGEST_PAGE
 
 
 def _rest_of(op: Op, result: wire.OperationResult) -> Op | None:
