@@ -466,6 +466,20 @@ def test_what_cannot_be_read_or_written_is_said_in_one_line(shared: Sidecar, tmp
         assert error.count("\n") == 1
 
 
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("/",), "/ exists: go on with --resume, or name another file"),
+        ((".",), ". exists: go on with --resume, or name another file"),
+        ((".", "--resume"), ". is no export and stays as it is: name another file"),
+    ],
+)
+def test_a_folder_is_no_file_to_export_to(shared: Sidecar, arguments: tuple[str, ...], said: str) -> None:
+    code, _, error = remora(shared.endpoint, "export", *arguments)
+
+    assert (code, error) == (1, f"remora: {said}\n")
+
+
 def test_an_export_of_nothing_is_complete(shared: Sidecar) -> None:
     lines = done(shared.endpoint, "export", "--tenant", "nobody", "-").splitlines()
 

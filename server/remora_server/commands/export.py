@@ -72,12 +72,12 @@ def run(given: dict[str, Any]) -> None:
 
 
 def _to_file(given: dict[str, Any], path: Path) -> None:
-    state = path.with_name(path.name + ".resume")
     exists = _exists(path)
     if exists and not given["resume"]:
         raise CommandFailed(f"{path} exists: go on with --resume, or name another file")
     if exists:
         _require_own(path, given)
+    state = path.with_name(path.name + ".resume")
     if exists and _is_complete(path):
         diagnostics().print(f"{path} is complete")
     else:
