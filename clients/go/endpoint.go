@@ -29,7 +29,7 @@ const (
 var hostAndPort = regexp.MustCompile(`^(\[[^\]]+\]|[^:/]+):(\d{1,5})$`)
 
 // DefaultEndpoint is unix:$XDG_RUNTIME_DIR/remora/remora.sock if that variable is set, else
-// unix:/tmp/remora-<uid>/remora.sock, for server and clients.
+// unix:/tmp/remora-<uid>/remora.sock, for server and clients. A relative $XDG_RUNTIME_DIR is ignored.
 func DefaultEndpoint() string {
 	return unixPrefix + filepath.Join(runtimeDirectory(), socketName)
 }
@@ -112,7 +112,7 @@ func otherOwner(directory string) (uint32, bool) {
 }
 
 func runtimeDirectory() string {
-	if runtime := os.Getenv("XDG_RUNTIME_DIR"); runtime != "" {
+	if runtime := os.Getenv("XDG_RUNTIME_DIR"); filepath.IsAbs(runtime) {
 		return filepath.Join(runtime, "remora")
 	}
 	return fmt.Sprintf("/tmp/remora-%d", os.Getuid())

@@ -33,9 +33,11 @@ func TestTheEndpointIsByDefaultInTheRuntimeDirectory(t *testing.T) {
 	if found := connect(t).Endpoint(); found != "unix:"+directory+"/remora.sock" {
 		t.Fatal(found)
 	}
-	t.Setenv("XDG_RUNTIME_DIR", "")
-	if found := connect(t).Endpoint(); found != fmt.Sprintf("unix:/tmp/remora-%d/remora.sock", os.Getuid()) {
-		t.Fatal(found)
+	for _, unset := range []string{"", "run", "./run"} {
+		t.Setenv("XDG_RUNTIME_DIR", unset)
+		if found := connect(t).Endpoint(); found != fmt.Sprintf("unix:/tmp/remora-%d/remora.sock", os.Getuid()) {
+			t.Fatal(found)
+		}
 	}
 }
 

@@ -18,7 +18,7 @@ def test_the_default_is_in_the_runtime_directory(monkeypatch: pytest.MonkeyPatch
     assert default_endpoint() == "unix:/run/user/7/remora/remora.sock"
 
 
-@pytest.mark.parametrize("unset", [None, ""])
+@pytest.mark.parametrize("unset", [None, "", "run", "./run"])
 def test_without_a_runtime_directory_the_default_is_the_users_own(
     monkeypatch: pytest.MonkeyPatch, unset: str | None
 ) -> None:

@@ -10,8 +10,8 @@ SOCKET_NAME = "remora.sock"
 def default_endpoint() -> str:
     """The default endpoint of server and client.
 
-    `unix:$XDG_RUNTIME_DIR/remora/remora.sock` if that variable is set (XDG Base Directory Specification), else
-    `unix:/tmp/remora-<uid>/remora.sock`.
+    `unix:$XDG_RUNTIME_DIR/remora/remora.sock` if that variable is set, else `unix:/tmp/remora-<uid>/remora.sock`. A
+    relative `$XDG_RUNTIME_DIR` is ignored (XDG Base Directory Specification).
     """
     return f"unix:{_runtime_directory() / SOCKET_NAME}"
 
@@ -51,7 +51,7 @@ def _socket_of(endpoint: str) -> Path | None:
 
 
 def _runtime_directory() -> Path:
-    runtime = os.environ.get("XDG_RUNTIME_DIR")
-    if runtime:
-        return Path(runtime) / "remora"
+    runtime = Path(os.environ.get("XDG_RUNTIME_DIR", ""))
+    if runtime.is_absolute():
+        return runtime / "remora"
     return Path(f"/tmp/remora-{os.getuid()}")  # noqa: S108 - the uid keeps users apart; server and client check the owner

@@ -1,7 +1,7 @@
 // Which server a client calls, by the rules that the Python client and the server share.
 
 import { lstatSync, statSync } from "node:fs";
-import { join, resolve } from "node:path";
+import { isAbsolute, join, resolve } from "node:path";
 import { geteuid, getuid } from "node:process";
 import { PermissionDeniedError } from "./errors.js";
 import { invalidField } from "./refusals.js";
@@ -31,7 +31,7 @@ export function resolveEndpoint(endpoint?: string): string {
 
 /**
  * The default endpoint of server and clients: `unix:$XDG_RUNTIME_DIR/remora/remora.sock` if that variable is set, else
- * `unix:/tmp/remora-<uid>/remora.sock`.
+ * `unix:/tmp/remora-<uid>/remora.sock`. A relative `$XDG_RUNTIME_DIR` is ignored.
  */
 export function defaultEndpoint(): string {
   return UNIX + join(runtimeDirectory(), SOCKET_NAME);
@@ -73,8 +73,8 @@ function otherOwner(directory: string): number | undefined {
 }
 
 function runtimeDirectory(): string {
-  const runtime = process.env.XDG_RUNTIME_DIR;
-  return runtime ? join(runtime, "remora") : `/tmp/remora-${getuid?.()}`;
+  const runtime = process.env.XDG_RUNTIME_DIR ?? "";
+  return isAbsolute(runtime) ? join(runtime, "remora") : `/tmp/remora-${getuid?.()}`;
 }
 
 function socketPath(endpoint: string): string {

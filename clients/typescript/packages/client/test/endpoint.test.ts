@@ -33,7 +33,7 @@ describe("the endpoint", () => {
     assert.equal(new Remora().endpoint, `unix:${directory}/remora.sock`);
   });
 
-  for (const unset of [undefined, ""]) {
+  for (const unset of [undefined, "", "run", "./run"]) {
     test(`is the user's own without a runtime directory (${unset})`, () => {
       delete process.env.XDG_RUNTIME_DIR;
       Object.assign(process.env, unset === undefined ? {} : { XDG_RUNTIME_DIR: unset });

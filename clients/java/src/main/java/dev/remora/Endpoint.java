@@ -118,8 +118,8 @@ final class Endpoint {
     }
 
     private static Path runtimeDirectory(Map<String, String> environment) {
-        String runtime = environment.getOrDefault("XDG_RUNTIME_DIR", "");
-        return runtime.isEmpty() ? Path.of("/tmp/remora-" + ownUser()) : Path.of(runtime, "remora");
+        Path runtime = Path.of(environment.getOrDefault("XDG_RUNTIME_DIR", ""));
+        return runtime.isAbsolute() ? runtime.resolve("remora") : Path.of("/tmp/remora-" + ownUser()); // XDG ignores relative ones
     }
 
     private static long ownUser() {

@@ -13,6 +13,7 @@ import java.nio.file.Files;
 import java.nio.file.LinkOption;
 import java.nio.file.Path;
 import java.time.Duration;
+import java.util.List;
 import java.util.Map;
 import org.junit.jupiter.api.Assumptions;
 import org.junit.jupiter.api.Test;
@@ -31,7 +32,9 @@ class EndpointTest {
     void theEndpointIsByDefaultInTheRuntimeDirectory() {
         assertEquals("unix:" + runtime + "/remora/remora.sock", Endpoint.ofEnvironment(environment()));
         String own = "unix:/tmp/remora-" + new UnixSystem().getUid() + "/remora.sock";
-        assertEquals(own, Endpoint.ofEnvironment(Map.of("XDG_RUNTIME_DIR", "", "REMORA_ENDPOINT", "")));
+        for (String unset : List.of("", "run", "./run")) {
+            assertEquals(own, Endpoint.ofEnvironment(Map.of("XDG_RUNTIME_DIR", unset, "REMORA_ENDPOINT", "")));
+        }
     }
 
     @Test
