@@ -499,6 +499,54 @@ def test_a_difference_says_what_came_in_and_what_went_out_and_why(caller: Direct
     assert "the budget was 50 tokens and is 40" in found.differences
 
 
+def test_a_difference_from_a_later_context_says_that_recent_messages_end_earlier(caller: DirectCaller) -> None:
+    earlier = assemble(caller, search=None, query="", max_tokens=200)
+    append(caller, Message(id="new", role="user", text="Do they purr?"))
+    later = assemble(caller, search=None, query="", max_tokens=200)
+
+    found = diff(caller, later.receipt_id, earlier.receipt_id)
+
+    assert [(change.before.message_id, change.why) for change in found.went_out] == [
+        ("new", "the recent messages end earlier, at sequence 6")
+    ]
+
+
+def test_a_difference_says_that_recent_messages_are_of_another_conversation(caller: DirectCaller) -> None:
+    here = assemble(caller, search=None, query="", max_tokens=200)
+    said = [Message(id=str(number), role="user", text="Again.") for number in range(9)]
+    ask(
+        caller,
+        "CreateConversation",
+        conversations.CreateConversationRequest(conversation=Conversation(id="d", user_id="u")),
+    )
+    ask(caller, "AppendMessages", conversations.AppendMessagesRequest(conversation_id="d", messages=said))
+    there = assemble(caller, conversation_id="d", search=None, query="", max_tokens=200)
+
+    found = diff(caller, here.receipt_id, there.receipt_id)
+
+    assert {change.why for change in found.went_out} == {"the recent messages are of another conversation"}
+
+
+def test_a_difference_names_the_recent_messages_that_a_message_is_not_among(caller: DirectCaller) -> None:
+    append(caller, Message(id="guest", role="user", text="Who is this?"))
+    ask(
+        caller,
+        "AppendMessages",
+        conversations.AppendMessagesRequest(
+            conversation_id="c", user_id="v", messages=[Message(id="late", role="user", text="It is me.")]
+        ),
+    )
+    append(caller, Message(id="end", role="user", text="Hello."))
+    of_guest = assemble(caller, user_id="v", search=None, query="", max_tokens=200)
+    of_owner = assemble(caller, search=None, query="", max_tokens=200)
+
+    found = diff(caller, of_guest.receipt_id, of_owner.receipt_id)
+
+    assert [(change.before.message_id, change.why) for change in found.went_out] == [
+        ("late", "it is not among the recent messages, from sequence 1 to 9")
+    ]
+
+
 def test_a_difference_says_that_a_message_was_erased_or_replaced(caller: DirectCaller) -> None:
     before = assemble(caller, search=None, query="", max_tokens=200)
     delete_messages(caller, "3")

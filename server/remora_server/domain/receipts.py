@@ -269,10 +269,22 @@ def _why_out(gone: Standing, after: Sequence[Standing], *, is_erased: bool) -> s
     if gone.section == "SUMMARY":
         return "another summary takes its place" if _of(after, "SUMMARY") else "there is no room for a summary, or none"
     if gone.section == "RECENT":
-        newest = [standing.item.sequence for standing in _of(after, "RECENT")]
-        return f"the recent messages begin later, at sequence {min(newest)}" if newest else "no message is recent"
+        return _why_not_recent(gone.item, [standing.item for standing in _of(after, "RECENT")])
     found = len(_of(after, gone.section))
     return f"the query found others: {found} are in" if found else "nothing of its section is in"
+
+
+def _why_not_recent(gone: ReceiptItem, recent: Sequence[ReceiptItem]) -> str:
+    if not recent:
+        return "no message is recent"
+    if all(item.uid != gone.uid for item in recent):
+        return "the recent messages are of another conversation"
+    first, last = min(item.sequence for item in recent), max(item.sequence for item in recent)
+    if gone.sequence < first:
+        return f"the recent messages begin later, at sequence {first}"
+    if gone.sequence > last:
+        return f"the recent messages end earlier, at sequence {last}"
+    return f"it is not among the recent messages, from sequence {first} to {last}"
 
 
 _OUT = {
