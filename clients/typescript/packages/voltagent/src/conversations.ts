@@ -15,11 +15,19 @@ const ORDERS = {
   title: ConversationOrder.TITLE,
 } as const;
 
+/** Whose it is that is nobody's. */
+const NOBODY = "default";
+
+/** The user as the server is told: one without a name is nobody, for whom it would take anybody, or a conversation's owner. */
+export function userOf(userId: string | null | undefined): string {
+  return userId || NOBODY;
+}
+
 /** A conversation to create. */
 export function newConversation(input: CreateConversationInput): MessageInitShape<typeof ConversationSchema> {
   return {
     id: input.id,
-    userId: input.userId,
+    userId: userOf(input.userId),
     resourceId: input.resourceId,
     title: input.title,
     metadata: encodeJson(input.metadata),

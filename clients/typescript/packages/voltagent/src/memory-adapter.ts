@@ -25,7 +25,14 @@ import type {
 } from "@voltagent/core";
 import type { UIMessage } from "ai";
 import { batches, chunks } from "./batches.js";
-import { type ConversationUpdates, changesOf, conversationOf, newConversation, orderOf } from "./conversations.js";
+import {
+  type ConversationUpdates,
+  changesOf,
+  conversationOf,
+  newConversation,
+  orderOf,
+  userOf,
+} from "./conversations.js";
 import { isTooLarge, orMissing, translated } from "./failures.js";
 import { encodeJson } from "./json.js";
 import { type RecalledMessage, recalledMessage, storedMessage } from "./messages.js";
@@ -59,8 +66,6 @@ interface WorkingMemoryOwner {
   scope: WorkingMemoryScope;
 }
 
-/** Whose a conversation is that nobody owns. */
-const DEFAULT_USER = "default";
 const LARGEST_PAGE = 1_000;
 const MOST_DELETED_IDS = 10_000;
 const LENIENT_LIMIT = 50;
@@ -93,7 +98,9 @@ export class RemoraMemoryAdapter implements StorageAdapter {
   async addMessages(messages: UIMessage[], userId: string, conversationId: string): Promise<void> {
     const stored = messages.map((message) => storedMessage(message));
     for (const batch of batches(MessageSchema, stored)) {
-      const request = { conversationId, userId, messages: batch, ...(!this.strict && { createIfMissing: { userId } }) };
+      const owner = userOf(userId);
+      const createIfMissing = this.strict ? {} : { createIfMissing: { userId: owner } };
+      const request = { conversationId, userId: owner, messages: batch, ...createIfMissing };
       await translated(this.client.conversations.appendMessages(request), conversationId);
     }
   }
@@ -106,7 +113,7 @@ export class RemoraMemoryAdapter implements StorageAdapter {
     const limit = limitOf(options.limit);
     const request = {
       conversationId,
-      userId,
+      userId: userOf(userId),
       roles: options.roles ?? [],
       pageSize: Math.min(limit, LARGEST_PAGE),
       ...(options.after && { receivedAfter: endOf(options.after) }),
@@ -129,14 +136,14 @@ export class RemoraMemoryAdapter implements StorageAdapter {
   async deleteMessages(messageIds: string[], userId: string, conversationId: string): Promise<void> {
     const ids = messageIds.filter((id) => id !== "");
     for (const part of chunks(ids, MOST_DELETED_IDS)) {
-      const call = this.client.conversations.deleteMessages({ conversationId, userId, messageIds: part });
-      await translated(orMissing(call, undefined));
+      const request = { conversationId, userId: userOf(userId), messageIds: part };
+      await translated(orMissing(this.client.conversations.deleteMessages(request), undefined));
     }
   }
 
   async clearMessages(userId: string, conversationId?: string): Promise<void> {
-    const call = this.client.conversations.clearMessages({ userId, conversationId: conversationId ?? "" });
-    await translated(orMissing(call, undefined));
+    const request = { userId: userOf(userId), conversationId: conversationId ?? "" };
+    await translated(orMissing(this.client.conversations.clearMessages(request), undefined));
   }
 
   // Conversations
@@ -148,7 +155,7 @@ export class RemoraMemoryAdapter implements StorageAdapter {
       input.id,
     );
     const times = createTime && { createTime, updateTime: createTime };
-    const stored = { ...conversation, id: conversationId, userId: input.userId || DEFAULT_USER, ...times };
+    const stored = { ...conversation, id: conversationId, ...times };
     return conversationOf(create(ConversationSchema, stored));
   }
 
@@ -158,7 +165,9 @@ export class RemoraMemoryAdapter implements StorageAdapter {
   }
 
   async getConversations(resourceId: string): Promise<Conversation[]> {
-    return this.#conversations({ resourceId }, Number.POSITIVE_INFINITY);
+    const conversations = await this.#conversations({ resourceId }, Number.POSITIVE_INFINITY);
+    // The server takes an empty resource for any.
+    return conversations.filter((one) => one.resourceId === resourceId);
   }
 
   async getConversationsByUserId(
@@ -198,14 +207,14 @@ export class RemoraMemoryAdapter implements StorageAdapter {
   async updateConversation(
     id: string,
     updates: ConversationUpdates,
-    { expectedUserId = "" }: OwnershipOptions = {},
+    { expectedUserId }: OwnershipOptions = {},
   ): Promise<Conversation> {
     const { changes, paths } = changesOf(updates);
     await translated(
       this.client.conversations.updateConversation({
         conversation: { ...changes, id },
         updateMask: { paths },
-        userId: expectedUserId,
+        ...(expectedUserId !== undefined && { userId: userOf(expectedUserId) }),
       }),
       id,
     );
@@ -213,8 +222,9 @@ export class RemoraMemoryAdapter implements StorageAdapter {
     return conversationOf(conversation as NonNullable<typeof conversation>);
   }
 
-  async deleteConversation(id: string, { expectedUserId = "" }: OwnershipOptions = {}): Promise<void> {
-    const request = { conversationId: id, userId: expectedUserId };
+  async deleteConversation(id: string, { expectedUserId }: OwnershipOptions = {}): Promise<void> {
+    const owner = expectedUserId === undefined ? {} : { userId: userOf(expectedUserId) };
+    const request = { conversationId: id, ...owner };
     await translated(this.client.conversations.deleteConversation(request), id);
   }
 
@@ -249,7 +259,13 @@ export class RemoraMemoryAdapter implements StorageAdapter {
     options: GetConversationStepsOptions = {},
   ): Promise<ConversationStepRecord[]> {
     const { limit = 0, operationId = "" } = options;
-    const request = { conversationId, userId, operationId, limit: Math.max(0, limit), pageSize: LARGEST_PAGE };
+    const request = {
+      conversationId,
+      userId: userOf(userId),
+      operationId,
+      limit: Math.max(0, limit),
+      pageSize: LARGEST_PAGE,
+    };
     return translated(orMissing(this.#steps(request), []));
   }
 
@@ -354,6 +370,9 @@ export class RemoraMemoryAdapter implements StorageAdapter {
   }
 
   async getSuspendedWorkflowStates(workflowId: string): Promise<WorkflowStateEntry[]> {
+    if (!workflowId) {
+      return []; // The server takes none for any.
+    }
     return this.#workflowStates({ workflowId, status: WorkflowStatus.SUSPENDED }, Number.POSITIVE_INFINITY);
   }
 

@@ -27,7 +27,7 @@ import {
 } from "@voltagent/core";
 import type { UIMessage } from "ai";
 import { batches } from "./batches.js";
-import { type ConversationUpdates, conversationOf } from "./conversations.js";
+import { type ConversationUpdates, conversationOf, userOf } from "./conversations.js";
 import { Creations } from "./creations.js";
 import { Embedder, type SearchedFor } from "./embedder.js";
 import { RemoraEmbeddingAdapter } from "./embedding-adapter.js";
@@ -153,7 +153,7 @@ export class RemoraMemory extends Memory {
     conversationId: string,
     _context?: OperationContext,
   ): Promise<void> {
-    const create = this.#storage.strict ? undefined : { userId };
+    const create = this.#storage.strict ? undefined : { userId: userOf(userId) };
     await this.#writing(this.#append(messages, userId, conversationId, create));
   }
 
@@ -311,7 +311,7 @@ export class RemoraMemory extends Memory {
     try {
       const reply = await this.client.memory.readConversation({
         conversationId,
-        userId,
+        userId: userOf(userId),
         ...(limit > 0 && { recentMessages: limit }),
         ...(query && { query }),
         options: { k, profile: Profile.VECTOR, ...(threshold !== undefined && { threshold }) },
@@ -367,7 +367,8 @@ export class RemoraMemory extends Memory {
     const embeddings = await this.#embedder.embeddings(messages);
     const stored = messages.map((message, place) => storedMessage(message, embeddings[place]));
     for (const batch of batches(MessageSchema, stored)) {
-      const request = { conversationId, userId, messages: batch, ...(createIfMissing && { createIfMissing }) };
+      const create = createIfMissing && { createIfMissing };
+      const request = { conversationId, userId: userOf(userId), messages: batch, ...create };
       try {
         const reply = await translated(this.client.conversations.appendMessages(request), conversationId);
         this.#touches.drop(conversationId);

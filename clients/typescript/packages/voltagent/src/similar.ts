@@ -18,8 +18,9 @@ type Scope = Exclude<MessageInitShape<typeof SearchMessagesRequestSchema>["scope
 /** Where to search for what has such metadata; `undefined` if no message can. */
 export function searchedPart(filter: Record<string, unknown>): { scope: Scope; roles: string[] } | undefined {
   const { userId, conversationId, role, ...others } = filter;
-  const given = [userId, conversationId, role].filter((value) => value !== undefined);
-  if (Object.keys(others).length > 0 || !given.every((value) => typeof value === "string" && value !== "")) {
+  // What is named and undefined matches nothing: without it, others' messages would be found, too.
+  const isText = (value: unknown) => typeof value === "string" && value !== "";
+  if (Object.keys(others).length > 0 || !Object.values(filter).every(isText)) {
     return undefined;
   }
   const roles = typeof role === "string" ? [role] : [];

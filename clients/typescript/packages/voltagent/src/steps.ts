@@ -3,6 +3,7 @@
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import { type Step, type StepSchema, StepType } from "@remora/client/v1";
 import type { ConversationStepRecord } from "@voltagent/core";
+import { userOf } from "./conversations.js";
 import { decodeJson, encodeJson } from "./json.js";
 import { isoOf, timestampOf } from "./times.js";
 
@@ -19,7 +20,7 @@ export function storedStep(record: ConversationStepRecord): MessageInitShape<typ
   return {
     id: record.id,
     conversationId: record.conversationId,
-    userId: record.userId,
+    userId: userOf(record.userId),
     agentId: record.agentId,
     agentName: record.agentName ?? "",
     operationId: record.operationId,

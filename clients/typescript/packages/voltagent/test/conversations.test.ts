@@ -123,6 +123,8 @@ describe("one conversation", () => {
     await assert.rejects(storage.updateConversation("c", { title: "x" }, stranger), ConversationNotFoundError);
     await assert.rejects(storage.deleteConversation("c", stranger), ConversationNotFoundError);
 
+    await assert.rejects(storage.deleteConversation("c", { expectedUserId: "" }), ConversationNotFoundError);
+
     assert.deepEqual(await storage.getConversation("c"), before);
     await storage.deleteConversation("c", { expectedUserId: "u" });
     assert.equal(await storage.getConversation("c"), null);
@@ -145,6 +147,9 @@ describe("lists of conversations", () => {
   test("those of a resource come with the last updated first", async () => {
     assert.deepEqual(ids(await storage.getConversations("r")), ["one", "two"]);
     assert.deepEqual(await storage.getConversations("none"), []);
+    assert.deepEqual(await storage.getConversations(""), []);
+    await created("four", { resourceId: "" });
+    assert.deepEqual(ids(await storage.getConversations("")), ["four"]);
   });
 
   test("those of a user", async () => {

@@ -157,6 +157,17 @@ describe("a semantic read", () => {
     assert.deepEqual(ids(found).slice(0, 8), ids(large.slice(1)));
   });
 
+  test("who has no name is given nobody's messages, not those of the owner", async () => {
+    const memory = remembering();
+    await conversation(memory);
+    await memory.addMessage(said("a"), "u", "c");
+    await memory.addMessage(said("b"), "", "c");
+
+    assert.deepEqual(ids(await memory.getMessages("", "c")), ["b"]);
+    assert.deepEqual(ids(await memory.getMessagesWithSemanticSearch("", "c", "a")), ["b"]);
+    assert.deepEqual(ids(await memory.getMessages("u", "c")), ["a"]);
+  });
+
   test("a missing conversation has nothing", async () => {
     assert.deepEqual(await remembering().getMessagesWithSemanticSearch("u", "missing", "query"), []);
   });
@@ -248,6 +259,7 @@ describe("similar messages", () => {
     assert.deepEqual(await found({ conversationId: "missing" }), []);
     assert.deepEqual(await found({ colour: "red" }), []);
     assert.deepEqual(await found({ userId: 7 }), []);
+    assert.deepEqual(await found({ userId: undefined }), []);
     assert.equal((await found({}, 2)).length, 2);
     assert.deepEqual(await memory.searchSimilar("q", { threshold: 1.1 }), []);
   });

@@ -257,6 +257,24 @@ describe("removing messages", () => {
     await storage.clearMessages("u", "missing");
   });
 
+  test("who has no name sees, deletes and clears what was stored for nobody, and nothing else", async () => {
+    await storage.addMessage(said("a"), "u", "c");
+    await storage.addMessage(said("b"), "", "c");
+    await storage.saveConversationSteps([step("c")]);
+
+    for (const nameless of ["", undefined as unknown as string]) {
+      assert.deepEqual(ids(await storage.getMessages(nameless, "c")), ["b"]);
+      assert.deepEqual(await storage.getConversationSteps(nameless, "c"), []);
+      await storage.deleteMessages(["a"], nameless, "c");
+    }
+    await storage.clearMessages("", "c");
+    assert.deepEqual(await storage.getMessages("", "c"), []);
+    await storage.clearMessages("");
+
+    assert.deepEqual(ids(await storage.getMessages("u", "c")), ["a"]);
+    assert.deepEqual(ids(await storage.getConversationSteps("u", "c")), ["step of c"]);
+  });
+
   test("working memory survives", async () => {
     await storage.setWorkingMemory({ scope: "conversation", conversationId: "c", content: "kept" });
     await storage.setWorkingMemory({ scope: "user", userId: "u", content: "kept, too" });

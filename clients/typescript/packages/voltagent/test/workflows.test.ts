@@ -225,6 +225,7 @@ describe("lists of states", () => {
   });
 
   test("those of a workflow that are suspended", async () => {
+    assert.deepEqual(await storage.getSuspendedWorkflowStates(""), []);
     assert.deepEqual(ids(await storage.getSuspendedWorkflowStates("w")), ["four", "two"]);
     assert.deepEqual(await storage.getSuspendedWorkflowStates("none"), []);
   });
