@@ -35,6 +35,7 @@ import {
 } from "./conversations.js";
 import { isTooLarge, orMissing, translated } from "./failures.js";
 import { encodeJson } from "./json.js";
+import { int32, limitOf } from "./limits.js";
 import { type RecalledMessage, recalledMessage, storedMessage } from "./messages.js";
 import { stepRecord, storedStep } from "./steps.js";
 import { endOf, timestampOf } from "./times.js";
@@ -183,7 +184,7 @@ export class RemoraMemoryAdapter implements StorageAdapter {
       ? orderOf(options, { by: "updated_at", direction: Direction.DESCENDING })
       : orderOf(options, { by: "created_at", direction: Direction.ASCENDING });
     const limit = options.limit || (this.strict ? undefined : LENIENT_LIMIT);
-    return this.#conversations({ userId, resourceId, skip: Math.max(0, offset), ...order }, limitOf(limit));
+    return this.#conversations({ userId, resourceId, skip: int32(Math.max(0, offset)), ...order }, limitOf(limit));
   }
 
   async #conversations(request: object, limit: number): Promise<Conversation[]> {
@@ -263,7 +264,7 @@ export class RemoraMemoryAdapter implements StorageAdapter {
       conversationId,
       userId: userOf(userId),
       operationId,
-      limit: Math.max(0, limit),
+      limit: int32(Math.max(0, limit)),
       pageSize: LARGEST_PAGE,
     };
     return translated(orMissing(this.#steps(request), []));
@@ -362,7 +363,7 @@ export class RemoraMemoryAdapter implements StorageAdapter {
       status: statusOf(query.status),
       userId: query.userId ?? "",
       metadata: encodeJson(query.metadata),
-      skip: Math.max(0, query.offset ?? 0),
+      skip: int32(Math.max(0, query.offset ?? 0)),
       ...(query.from && { createdFrom: timestampOf(query.from) }),
       ...(query.to && { createdTo: timestampOf(query.to) }),
     };
@@ -387,11 +388,6 @@ export class RemoraMemoryAdapter implements StorageAdapter {
     }
     return states.slice(0, limit);
   }
-}
-
-/** How many elements at most: all for no limit. */
-function limitOf(limit: number | undefined): number {
-  return limit !== undefined && limit > 0 ? limit : Number.POSITIVE_INFINITY;
 }
 
 function scopeOf({ scope, conversationId, userId }: WorkingMemoryOwner) {

@@ -35,6 +35,7 @@ import { EmbeddingCache } from "./embedding-cache.js";
 import { orMissing, translated } from "./failures.js";
 import { encodeJson } from "./json.js";
 import { KnownConversations } from "./known-conversations.js";
+import { int32 } from "./limits.js";
 import { type OwnershipOptions, RemoraMemoryAdapter, type RemoraMemoryAdapterOptions } from "./memory-adapter.js";
 import { type RecalledMessage, recalledMessage, storedMessage } from "./messages.js";
 import { type SimilarMessage, searchedPart, similarMessage } from "./similar.js";
@@ -312,7 +313,7 @@ export class RemoraMemory extends Memory {
       const reply = await this.client.memory.readConversation({
         conversationId,
         userId: userOf(userId),
-        ...(limit > 0 && { recentMessages: limit }),
+        ...(limit > 0 && { recentMessages: int32(limit) }),
         ...(query && { query }),
         options: { k, profile: Profile.VECTOR, ...(threshold !== undefined && { threshold }) },
         merge: MERGES[strategy],

@@ -10,6 +10,7 @@ import {
 } from "@voltagent/core";
 import { translated } from "./failures.js";
 import { encodeJson } from "./json.js";
+import { int32, limitOf } from "./limits.js";
 import { logOf, spanChanges, spanOf, storedLog, storedSpan } from "./spans.js";
 import { dateOf, timestampOf } from "./times.js";
 
@@ -88,8 +89,12 @@ export class RemoraObservabilityAdapter implements ObservabilityStorageAdapter {
   ): Promise<string[]> {
     const { entityId, entityType } = filter;
     const attributes = { ...(entityId && { "entity.id": entityId }), ...(entityType && { "entity.type": entityType }) };
-    const most = limit || Number.POSITIVE_INFINITY;
-    const request = { attributes: encodeJson(attributes), skip: offset ?? 0, pageSize: Math.min(most, LARGEST_PAGE) };
+    const most = limitOf(limit);
+    const request = {
+      attributes: encodeJson(attributes),
+      skip: int32(Math.max(0, offset ?? 0)),
+      pageSize: Math.min(most, LARGEST_PAGE),
+    };
     const traces: string[] = [];
     for await (const page of pages(this.client.history.listTraces, request)) {
       traces.push(...page.traces.map(({ traceId }) => traceId));
@@ -132,7 +137,7 @@ export class RemoraObservabilityAdapter implements ObservabilityStorageAdapter {
       ...(toTime && { toTime }),
     };
     const hasKey = ({ attributes }: ObservabilityLogRecord) => key === undefined || key in (attributes ?? {});
-    return this.#logs(request, filter.limit || Number.POSITIVE_INFINITY, hasKey);
+    return this.#logs(request, limitOf(filter.limit), hasKey);
   }
 
   async #logs(

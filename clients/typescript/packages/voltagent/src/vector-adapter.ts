@@ -44,6 +44,7 @@ const COLLECTION = "voltagent";
 const MAX_DIMENSIONS = 1_536;
 const CACHE_SIZE = 100;
 const LIMIT = 10;
+const MOST_HITS = 1_000;
 const MOST_DELETED_IDS = 10_000;
 /** A call that stores more has as much more time. */
 const BYTES_IN_TIME = 3 * 1024 * 1024;
@@ -108,11 +109,16 @@ export class RemoraVectorAdapter implements VectorAdapter {
     const request = {
       collectionId: this.#collectionId,
       query: { case: "vector", value: packed(vector) } as const,
-      k: limit,
+      k: Math.min(limit, MOST_HITS),
       ...(threshold !== undefined && { threshold }),
       ...(where && { filter: where }),
     };
     const { hits } = await this.#call(this.client.vectors.searchVectors(request), "Query vector");
+    if (limit > MOST_HITS && hits.length === MOST_HITS) {
+      throw new VectorError(
+        `limit is ${limit}; a search gives at most ${MOST_HITS.toLocaleString("en")}, and there may be more`,
+      );
+    }
     return hits.flatMap(({ vector: found, score }) =>
       found === undefined ? [] : [{ ...this.#item(found), score, distance: 2 - 2 * score }],
     );

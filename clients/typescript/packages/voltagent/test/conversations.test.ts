@@ -197,6 +197,7 @@ describe("lists of conversations", () => {
     assert.deepEqual(ids(await storage.queryConversations({ ...order, limit: 2, offset: 2 })), ["three"]);
     assert.deepEqual(ids(await storage.queryConversations({ ...order, offset: 1 })), ["two", "three"]);
     assert.deepEqual(await storage.queryConversations({ ...order, offset: 9 }), []);
+    assert.deepEqual(await storage.queryConversations({ ...order, offset: 2 ** 40 }), []);
   });
 
   test("they are counted without limit and offset", async () => {
@@ -269,6 +270,7 @@ describe("steps", () => {
     await storage.saveConversationSteps([0, 1, 2, 3].map((n) => step(`s${n}`, n, { operationId: n < 2 ? "o" : "p" })));
 
     assert.deepEqual(ids(await storage.getConversationSteps("u", "c", { limit: 2 })), ["s2", "s3"]);
+    assert.equal((await storage.getConversationSteps("u", "c", { limit: Number.POSITIVE_INFINITY })).length, 4);
     assert.deepEqual(ids(await storage.getConversationSteps("u", "c", { operationId: "o" })), ["s0", "s1"]);
     assert.deepEqual(ids(await storage.getConversationSteps("u", "c", { operationId: "o", limit: 1 })), ["s1"]);
     assert.deepEqual(await storage.getConversationSteps("v", "c"), []);

@@ -157,6 +157,17 @@ describe("a semantic read", () => {
     assert.deepEqual(ids(found).slice(0, 8), ids(large.slice(1)));
   });
 
+  test("a limit of any size is one", async () => {
+    const memory = remembering();
+    await conversation(memory);
+    await memory.addMessages([said("a"), said("b")], "u", "c");
+
+    for (const limit of [2 ** 31, Number.MAX_SAFE_INTEGER, Number.POSITIVE_INFINITY]) {
+      assert.deepEqual(ids(await memory.getMessages("u", "c", { limit })), ["a", "b"]);
+      assert.deepEqual(ids(await memory.getMessagesWithSemanticSearch("u", "c", "a", { limit })), ["a", "b"]);
+    }
+  });
+
   test("who has no name is given nobody's messages, not those of the owner", async () => {
     const memory = remembering();
     await conversation(memory);

@@ -150,7 +150,7 @@ describe("getting messages", () => {
   test("no limit, 0 and negative ones give all", async () => {
     await storage.addMessages([said("a"), said("b")], "u", "c");
 
-    for (const options of [{}, { limit: 0 }, { limit: -1 }, { limit: 10 }]) {
+    for (const options of [{}, { limit: 0 }, { limit: -1 }, { limit: 10 }, { limit: Number.MAX_SAFE_INTEGER }]) {
       assert.deepEqual(ids(await storage.getMessages("u", "c", options)), ["a", "b"]);
     }
   });

@@ -131,6 +131,8 @@ describe("spans", () => {
 
     assert.deepEqual(await storage.listTraces(), ["t3", "t2", "t1"]);
     assert.deepEqual(await storage.listTraces(1, 1), ["t2"]);
+    assert.deepEqual(await storage.listTraces(-1, -1), ["t3", "t2", "t1"]);
+    assert.deepEqual(await storage.listTraces(1, 2 ** 40), []);
     assert.deepEqual(await storage.listTraces(10, 0, { entityId: "one" }), ["t1"]);
     assert.deepEqual(await storage.listTraces(10, 0, { entityType: "agent" }), ["t2", "t1"]);
     assert.deepEqual(await storage.listTraces(10, 0, { entityId: "none" }), []);
@@ -187,6 +189,7 @@ describe("logs", () => {
 
     assert.deepEqual(await found({}), [first, second, third]);
     assert.deepEqual(await found({ limit: 2 }), [first, second]);
+    assert.deepEqual(await found({ limit: -1 }), [first, second, third]);
     assert.deepEqual(await found({ severityNumber: 17 }), [second]);
     assert.deepEqual(await found({ severityText: "INFO" }), [first]);
     assert.deepEqual(await found({ startTimeMin: BEGIN + 1_000, startTimeMax: BEGIN + 2_000 }), [second, third]);

@@ -174,6 +174,18 @@ describe("searching", () => {
     }
   });
 
+  test("a limit of any size gives all that there are, up to a thousand", async () => {
+    const items = Array.from({ length: 1_001 }, (_, place) => ({ id: `v${place}`, vector: [1, place] }));
+    await vectors.storeBatch(items.slice(0, 999));
+
+    for (const limit of [1_001, 2 ** 40, Number.POSITIVE_INFINITY]) {
+      assert.equal((await vectors.search([1, 0], { limit })).length, 999);
+    }
+    await vectors.storeBatch(items);
+    assert.equal((await vectors.search([1, 0], { limit: 1_000 })).length, 1_000);
+    await assert.rejects(vectors.search([1, 0], { limit: 1_001 }), /limit is 1001; a search gives at most 1,000/);
+  });
+
   test("scores are of cosines: opposite ones 0, unrelated and empty ones a half", async () => {
     await vectors.storeBatch([
       { id: "same", vector: [2, 0] },

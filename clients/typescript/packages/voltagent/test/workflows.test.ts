@@ -222,6 +222,7 @@ describe("lists of states", () => {
     assert.deepEqual(ids(await storage.queryWorkflowRuns({ limit: 2 })), ["four", "three"]);
     assert.deepEqual(ids(await storage.queryWorkflowRuns({ limit: 2, offset: 1 })), ["three", "two"]);
     assert.deepEqual(ids(await storage.queryWorkflowRuns({ offset: 3 })), ["one"]);
+    assert.deepEqual(await storage.queryWorkflowRuns({ offset: 2 ** 40 }), []);
   });
 
   test("those of a workflow that are suspended", async () => {
