@@ -38,7 +38,7 @@ import { encodeJson } from "./json.js";
 import { int32, limitOf } from "./limits.js";
 import { type RecalledMessage, recalledMessage, storedMessage } from "./messages.js";
 import { stepRecord, storedStep } from "./steps.js";
-import { endOf, timestampOf } from "./times.js";
+import { boundOf, endOf } from "./times.js";
 import { atRest, matchesNothing, runChanges, statusOf, storedRun, workflowState } from "./workflow-states.js";
 
 /** How the storage is made. */
@@ -118,7 +118,7 @@ export class RemoraMemoryAdapter implements StorageAdapter {
       roles: options.roles ?? [],
       pageSize: Math.min(limit, LARGEST_PAGE),
       ...(options.after && { receivedAfter: endOf(options.after) }),
-      ...(options.before && { receivedBefore: timestampOf(options.before) }),
+      ...(options.before && { receivedBefore: boundOf(options.before) }),
     };
     return translated(orMissing(this.#messages(request, limit), []));
   }
@@ -364,8 +364,8 @@ export class RemoraMemoryAdapter implements StorageAdapter {
       userId: query.userId ?? "",
       metadata: encodeJson(query.metadata),
       skip: int32(Math.max(0, query.offset ?? 0)),
-      ...(query.from && { createdFrom: timestampOf(query.from) }),
-      ...(query.to && { createdTo: timestampOf(query.to) }),
+      ...(query.from && { createdFrom: boundOf(query.from) }),
+      ...(query.to && { createdTo: boundOf(query.to) }),
     };
     return this.#workflowStates(request, limitOf(query.limit));
   }

@@ -12,7 +12,7 @@ import { translated } from "./failures.js";
 import { encodeJson } from "./json.js";
 import { int32, limitOf } from "./limits.js";
 import { logOf, spanChanges, spanOf, storedLog, storedSpan } from "./spans.js";
-import { dateOf, timestampOf } from "./times.js";
+import { boundOf, dateOf } from "./times.js";
 
 /** How many spans and traces there are. */
 export interface ObservabilityStats {
@@ -27,7 +27,6 @@ export interface ObservabilityStats {
 const LARGEST_PAGE = 1_000;
 const MOST_PRUNED = 1_000;
 const MOST_REMEMBERED = 10_000;
-const END_OF_TIME = "9999-12-31T23:59:59.999Z";
 
 /** Keeps spans, which updates end, and logs. */
 export class RemoraObservabilityAdapter implements ObservabilityStorageAdapter {
@@ -158,30 +157,26 @@ export class RemoraObservabilityAdapter implements ObservabilityStorageAdapter {
 
   /** Deletes the spans that began before a time, in milliseconds since 1970, and says how many. */
   async deleteOldSpans(beforeTimestamp: number): Promise<number> {
-    const startedBefore = timestampOf(new Date(beforeTimestamp));
+    const startedBefore = boundOf(beforeTimestamp);
     return repeated(async () => {
-      const { deletedSpans } = await translated(
-        this.client.history.pruneSpans({ ...(startedBefore && { startedBefore }) }),
-      );
+      const { deletedSpans } = await translated(this.client.history.pruneSpans({ startedBefore }));
       return Number(deletedSpans);
     });
   }
 
   /** Deletes the logs from before a time, in milliseconds since 1970, and says how many. */
   async deleteOldLogs(beforeTimestamp: number): Promise<number> {
-    const recordedBefore = timestampOf(new Date(beforeTimestamp));
+    const recordedBefore = boundOf(beforeTimestamp);
     return repeated(async () => {
-      const request = { ...(recordedBefore && { recordedBefore }) };
-      const { deletedRecords } = await translated(this.client.history.pruneLogRecords(request));
+      const { deletedRecords } = await translated(this.client.history.pruneLogRecords({ recordedBefore }));
       return Number(deletedRecords);
     });
   }
 
   /** Deletes all spans and logs. */
   async clear(): Promise<void> {
-    const end = Date.parse(END_OF_TIME);
-    await this.deleteOldSpans(end);
-    await this.deleteOldLogs(end);
+    await this.deleteOldSpans(Number.POSITIVE_INFINITY);
+    await this.deleteOldLogs(Number.POSITIVE_INFINITY);
     this.#traces.clear();
   }
 
@@ -210,7 +205,7 @@ export class RemoraObservabilityAdapter implements ObservabilityStorageAdapter {
 }
 
 function timeOf(milliseconds: number | undefined) {
-  return milliseconds === undefined ? undefined : timestampOf(new Date(milliseconds));
+  return milliseconds === undefined ? undefined : boundOf(milliseconds);
 }
 
 /** How many went in all, where a call takes away a part of them. */

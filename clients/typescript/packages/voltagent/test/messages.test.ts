@@ -179,6 +179,16 @@ describe("getting messages", () => {
     assert.deepEqual(await storage.getMessages("u", "c", { before: time, after: time }), []);
   });
 
+  test("the first and the last Date there is are bounds, too", async () => {
+    await storage.addMessage(said("a"), "u", "c");
+    const [first, last] = [new Date(-8.64e15), new Date(8.64e15)];
+
+    assert.deepEqual(ids(await storage.getMessages("u", "c", { after: first, before: last })), ["a"]);
+    assert.deepEqual(await storage.getMessages("u", "c", { before: first }), []);
+    assert.deepEqual(await storage.getMessages("u", "c", { after: last }), []);
+    await assert.rejects(storage.getMessages("u", "c", { before: new Date("soon") }), RangeError);
+  });
+
   test("only the user's own messages are shown", async () => {
     await storage.addMessage(said("mine"), "u", "c");
 

@@ -201,6 +201,8 @@ describe("logs", () => {
   });
 
   test("old ones are deleted and counted", async () => {
+    assert.equal(await storage.deleteOldLogs(-8.64e15), 0);
+    assert.equal((await storage.queryLogs({ startTimeMin: -8.64e15, startTimeMax: 8.64e15 })).length, 3);
     assert.equal(await storage.deleteOldLogs(BEGIN + 2_000), 2);
     assert.deepEqual(bodies(await storage.queryLogs({})), ["third"]);
     await storage.clear();

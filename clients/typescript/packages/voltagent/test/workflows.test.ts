@@ -209,6 +209,8 @@ describe("lists of states", () => {
     const query = { from: new Date(BEGIN + 2), to: new Date(BEGIN + 3) };
 
     assert.deepEqual(ids(await storage.queryWorkflowRuns(query)), ["three", "two"]);
+    const always = { from: new Date(-8.64e15), to: new Date(8.64e15) };
+    assert.equal((await storage.queryWorkflowRuns(always)).length, 4);
   });
 
   test("metadata is compared by value, key by key", async () => {

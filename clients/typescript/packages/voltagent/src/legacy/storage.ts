@@ -20,7 +20,7 @@ import { chunks } from "../batches.js";
 import { changesOf, conversationOf, type ConversationUpdates, newConversation } from "../conversations.js";
 import { decodeJson, encodeJson } from "../json.js";
 import { RemoraMemoryAdapter } from "../memory-adapter.js";
-import { dateOf, timestampOf } from "../times.js";
+import { boundOf, dateOf } from "../times.js";
 import { entryChanges, historyEntry, historyStep, type Rest, restOf, storedEvent } from "./history.js";
 import { memoryMessage, storedMessage } from "./messages.js";
 import { Turns } from "./turns.js";
@@ -99,8 +99,8 @@ export class RemoraStorage {
       userId,
       roles: role === undefined ? [] : [role],
       pageSize: LARGEST_PAGE,
-      ...(before && { sentBefore: timestampOf(new Date(before)) }),
-      ...(after && { sentAfter: timestampOf(new Date(after)) }),
+      ...(before && { sentBefore: boundOf(before) }),
+      ...(after && { sentAfter: boundOf(after) }),
     };
     let messages: MemoryMessage[] = [];
     try {
