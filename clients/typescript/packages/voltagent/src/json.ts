@@ -2,18 +2,21 @@
 
 const decoder = new TextDecoder();
 
-/** The value in JSON; empty for `undefined`. An object inside itself becomes `"[Circular]"`, as in VoltAgent's own adapters. */
+/**
+ * The value in JSON; empty for `undefined`. An object inside itself becomes `"[Circular]"`, as in VoltAgent's own adapters, and a
+ * BigInt the text of its digits.
+ */
 export function encodeJson(value: unknown): Uint8Array {
   const text = jsonOf(value);
   return text === undefined ? new Uint8Array() : Buffer.from(text, "utf8");
 }
 
-/** Most values are in no circle, and without a replacer they are written several times as fast. */
+/** Most values have no circle and no BigInt, and without a replacer they are written several times as fast. */
 function jsonOf(value: unknown): string | undefined {
   try {
     return JSON.stringify(value);
   } catch {
-    return JSON.stringify(value, withoutCircles());
+    return JSON.stringify(value, asJson());
   }
 }
 
@@ -32,12 +35,15 @@ export function byteLength(text: string): number {
   return Buffer.byteLength(text, "utf8");
 }
 
-/** A replacer for JSON.stringify that knows the objects around the one it is given. */
-function withoutCircles(): (this: unknown, key: string, value: unknown) => unknown {
+/** A replacer for JSON.stringify that knows the objects around the one it is given, and what has no JSON. */
+function asJson(): (this: unknown, key: string, value: unknown) => unknown {
   const around: unknown[] = [];
   return function (_key, value) {
     while (around.length > 0 && around.at(-1) !== this) {
       around.pop();
+    }
+    if (typeof value === "bigint") {
+      return value.toString();
     }
     if (typeof value !== "object" || value === null) {
       return value;

@@ -108,6 +108,15 @@ describe("adding messages", () => {
     assert.deepEqual({ self, twice }, { self: "[Circular]", twice: [{}, {}] });
   });
 
+  test("a whole number without bounds is stored as its digits", async () => {
+    const message = { ...said("m"), metadata: { block: 12345678901234567890n, list: [1n, 2] } };
+
+    await storage.addMessage(message, "u", "c");
+
+    const { block, list } = metadataOf((await storage.getMessages("u", "c"))[0]);
+    assert.deepEqual({ block, list }, { block: "12345678901234567890", list: ["1", 2] });
+  });
+
   test("adding no messages does nothing", async () => {
     await storage.addMessages([], "u", "c");
 
