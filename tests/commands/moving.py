@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import ClassVar
 
 import pytest
+from tests.patience import PATIENCE
 
 from remora import Remora
 from remora_server.main import main
@@ -21,7 +22,7 @@ class Moving:
     schema: ClassVar[str]
 
     def __init__(self, endpoint: str, tenant: str, file: Path, capsys: pytest.CaptureFixture[str]) -> None:
-        self.memory = Remora(endpoint, tenant=tenant, timeout=60.0)
+        self.memory = Remora(endpoint, tenant=tenant, timeout=PATIENCE)
         self.file = file
         self._server = ["--endpoint", endpoint, "--tenant", tenant]
         self._capsys = capsys

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.patience import PATIENCE
 
 from remora import Remora
 from remora.testing import remora_server, remora_tenant  # noqa: F401 - fixtures
@@ -29,7 +30,7 @@ class Importing:
     """Imports lines as one tenant."""
 
     def __init__(self, endpoint: str, tenant: str, file: Path, capsys: pytest.CaptureFixture[str]) -> None:
-        self.memory = Remora(endpoint, tenant=tenant, timeout=60.0)
+        self.memory = Remora(endpoint, tenant=tenant, timeout=PATIENCE)
         self._given = ["--endpoint", endpoint, "--tenant", tenant]
         self._file = file
         self._capsys = capsys

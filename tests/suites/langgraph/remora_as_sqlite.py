@@ -1,7 +1,7 @@
 """A plugin of pytest for the tests of langgraph-checkpoint-sqlite: the stores that they open are Remora's.
 
 Each database is a tenant of the server at $REMORA_TEST_ENDPOINT: `:memory:` a new one each time, a file always the
-same.
+same. Each call has $REMORA_TEST_PATIENCE seconds.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import langgraph.store.sqlite.aio
 from remora.langgraph import AsyncRemoraStore, RemoraStore
 
 ENDPOINT = os.environ["REMORA_TEST_ENDPOINT"]
+PATIENCE = float(os.environ["REMORA_TEST_PATIENCE"])
 INTERNAL = {
     "test_vector_store_initialization": "looks for tables in SQLite's catalogue",
     "test_nonnull_migrations": "reads the SQL of SqliteStore's migrations",
@@ -28,7 +29,7 @@ def _options(database: str, ttl: dict[str, Any] | None) -> dict[str, Any]:
     name = uuid.uuid4() if database == ":memory:" else uuid.uuid5(uuid.NAMESPACE_URL, database)
     # Unset, LangGraph documents it as true, and so does Remora take it; SqliteStore takes it as false.
     config = None if ttl is None else {"refresh_on_read": False, **ttl}
-    return {"tenant": f"sqlite-{name.hex}", "ttl": config}
+    return {"tenant": f"sqlite-{name.hex}", "ttl": config, "timeout": PATIENCE}
 
 
 class SqliteStore(RemoraStore):

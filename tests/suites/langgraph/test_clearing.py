@@ -8,8 +8,8 @@ from collections.abc import Iterator, Sequence
 import pytest
 from langchain.agents.middleware.context_editing import ClearToolUsesEdit
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolCall, ToolMessage
-from tests.patience import PATIENCE
 from tests.suites.conftest import Server
+from tests.suites.langgraph.conftest import patient_client
 
 from remora import Remora
 
@@ -18,7 +18,7 @@ TOOLS = ("search", "look_up", "plot")
 
 @pytest.fixture
 def memory(server: Server, tenant: str) -> Iterator[Remora]:
-    with Remora(server.endpoint, tenant=tenant, timeout=PATIENCE) as memory:
+    with patient_client(server.endpoint, tenant=tenant) as memory:
         yield memory
 
 

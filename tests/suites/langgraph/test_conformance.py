@@ -6,6 +6,7 @@ from collections.abc import AsyncGenerator
 
 from langgraph.checkpoint.conformance import checkpointer_test, validate
 from tests.suites.conftest import Server
+from tests.suites.langgraph.conftest import patient_saver
 
 from remora.langgraph import RemoraSaver
 
@@ -15,7 +16,7 @@ TESTS = 81
 async def test_every_conformance_test_passes(server: Server, tenant: str) -> None:
     @checkpointer_test(name="RemoraSaver")
     async def saver() -> AsyncGenerator[RemoraSaver, None]:
-        async with RemoraSaver(server.endpoint, tenant=tenant) as opened:
+        async with patient_saver(server.endpoint, tenant=tenant) as opened:
             yield opened
 
     report = await validate(saver)

@@ -16,6 +16,7 @@ from langgraph.graph import END, START, StateGraph
 from langgraph.graph.message import add_messages
 from langgraph.types import Command, interrupt
 from tests.suites.conftest import Server
+from tests.suites.langgraph.conftest import patient_saver
 
 from remora.langgraph import RemoraSaver
 
@@ -68,13 +69,13 @@ def graph(saver: BaseCheckpointSaver[str]) -> Any:  # noqa: ANN401 - of any grap
 
 @pytest.fixture
 def saver(server: Server, tenant: str) -> Iterator[RemoraSaver]:
-    with RemoraSaver(server.endpoint, tenant=tenant) as opened:
+    with patient_saver(server.endpoint, tenant=tenant) as opened:
         yield opened
 
 
 @pytest.fixture
 async def asaver(server: Server, tenant: str) -> AsyncIterator[RemoraSaver]:
-    async with RemoraSaver(server.endpoint, tenant=tenant) as opened:
+    async with patient_saver(server.endpoint, tenant=tenant) as opened:
         yield opened
 
 

@@ -14,8 +14,7 @@ from langmem import (  # type: ignore[import-untyped]
     create_search_memory_tool,
 )
 from tests.suites.conftest import Server
-
-from remora.langgraph import RemoraStore
+from tests.suites.langgraph.conftest import patient_store
 
 
 def embed(texts: list[str]) -> list[list[float]]:
@@ -48,7 +47,7 @@ class Remembers(BaseChatModel):
 
 
 def test_the_tools_keep_find_and_delete_memories(server: Server, tenant: str) -> None:
-    with RemoraStore(server.endpoint, index=INDEX, tenant=tenant) as store:
+    with patient_store(server.endpoint, index=INDEX, tenant=tenant) as store:
         manage = create_manage_memory_tool(NAMESPACE, store=store)
         search = create_search_memory_tool(NAMESPACE, store=store)
 
@@ -65,7 +64,7 @@ def test_the_tools_keep_find_and_delete_memories(server: Server, tenant: str) ->
 
 
 async def test_the_manager_keeps_what_its_model_extracts(server: Server, tenant: str) -> None:
-    async with RemoraStore(server.endpoint, index=INDEX, tenant=tenant) as store:
+    async with patient_store(server.endpoint, index=INDEX, tenant=tenant) as store:
         manager = create_memory_store_manager(Remembers(), namespace=NAMESPACE, store=store)
 
         await manager.ainvoke({"messages": [{"role": "user", "content": "I prefer the night train."}]}, CONFIG)

@@ -28,12 +28,15 @@ from langgraph.graph import END, START, StateGraph
 from langgraph.graph.message import REMOVE_ALL_MESSAGES, _messages_delta_reducer, add_messages
 from tests.patience import PATIENCE
 from tests.suites.conftest import Server
+from tests.suites.langgraph.conftest import patient_client, patient_saver
 
 from remora import Remora
 from remora.errors import ConversationNotFoundError, RemoraError
 from remora.formats import to_langchain
 from remora.langgraph import RemoraSaver
 from remora.langgraph._conversations import Conversations
+from remora.langgraph._server import Options
+from remora.langgraph._server import Server as Connections
 
 UPDATES = 120
 LOGGER = "remora.langgraph._conversations"
@@ -66,7 +69,7 @@ def say(said: Sequence[BaseMessage], *answers: BaseMessage) -> dict[str, Any]:
 
 
 def following(server: Server, tenant: str | None = None, timeout: float = PATIENCE) -> RemoraSaver:
-    return RemoraSaver(server.endpoint, tenant=tenant, timeout=timeout, messages="messages")
+    return patient_saver(server.endpoint, tenant=tenant, timeout=timeout, messages="messages")
 
 
 def held(memory: Remora, thread: str = "trip") -> list[tuple[str, str]]:
@@ -85,7 +88,7 @@ def saver(server: Server, tenant: str) -> Iterator[RemoraSaver]:
 
 @pytest.fixture
 def memory(server: Server, tenant: str) -> Iterator[Remora]:
-    with Remora(server.endpoint, tenant=tenant, timeout=PATIENCE) as opened:
+    with patient_client(server.endpoint, tenant=tenant) as opened:
         yield opened
 
 
@@ -382,12 +385,15 @@ def test_what_did_not_reach_the_server_is_sent_with_any_later_checkpoint(
         own_server.kill()
         offer(self, *checkpoint)
 
-    with following(own_server, timeout=10) as saver, Remora(own_server.endpoint, timeout=PATIENCE) as memory:
+    with following(own_server) as saver, patient_client(own_server.endpoint) as memory:
         made = graph(saver)
+        hurried = Connections(Options(own_server.endpoint, None, None, 0.2))
         with monkeypatch.context() as patched:
             patched.setattr(Conversations, "offer", offer_to_nobody)
+            patched.setattr(saver._conversations, "_server", hurried)
             made.update_state(config(), {"messages": [HumanMessage("tea", id="m1")]})
-        saver.flush_messages()
+            saver.flush_messages()
+        hurried.close()
         own_server.start()
 
         made.invoke(say([HumanMessage("cake", id="m2")]), config("another"))
@@ -401,7 +407,7 @@ def test_a_sidecar_that_is_killed_and_started_again_gets_what_it_missed(own_serv
     with (
         following(own_server) as saver,
         following(own_server, timeout=0.2) as hurried,
-        Remora(own_server.endpoint, timeout=PATIENCE) as memory,
+        patient_client(own_server.endpoint) as memory,
     ):
         made = graph(saver)
         made.invoke(say([HumanMessage("tea", id="m1")], AIMessage("Yes.", id="m2")), config())
@@ -430,7 +436,7 @@ def test_a_new_process_continues_with_what_the_server_has(own_server: Server) ->
     own_server.kill()
     own_server.start()
 
-    with following(own_server) as saver, Remora(own_server.endpoint, timeout=PATIENCE) as memory:
+    with following(own_server) as saver, patient_client(own_server.endpoint) as memory:
         before = {message.id: message.revision for message in memory.conversation("trip").messages()}
         graph(saver).invoke(say([RemoveMessage(id="m1"), HumanMessage("pie", id="m6")]), config())
         saver.flush_messages()
@@ -450,17 +456,17 @@ def test_a_process_that_ends_without_closing_its_saver_sends_what_it_saved(
 
         made = empty_checkpoint()
         made["channel_versions"], made["channel_values"] = {"messages": "1"}, {"messages": [("user", "tea")]}
-        saver = RemoraSaver(sys.argv[1], tenant=sys.argv[2], messages="messages")
+        saver = RemoraSaver(sys.argv[1], tenant=sys.argv[2], timeout=float(sys.argv[3]), messages="messages")
         saver.put({"configurable": {"thread_id": "trip"}}, made, {}, {"messages": "1"})
     """
 
-    subprocess.run([sys.executable, "-c", program, server.endpoint, tenant], check=True)
+    subprocess.run([sys.executable, "-c", program, server.endpoint, tenant, str(PATIENCE)], check=True)
 
     assert [text for _, text in held(memory)] == ["tea"]
 
 
 def test_without_the_option_no_conversation_is_made(server: Server, tenant: str, memory: Remora) -> None:
-    with RemoraSaver(server.endpoint, tenant=tenant) as saver:
+    with patient_saver(server.endpoint, tenant=tenant) as saver:
         graph(saver).invoke(say([HumanMessage("tea", id="m1")]), config())
         saver.flush_messages()
 

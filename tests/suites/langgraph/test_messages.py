@@ -19,8 +19,9 @@ from langchain_core.messages import (
 )
 from langgraph.graph.message import REMOVE_ALL_MESSAGES, add_messages
 from tests.suites.conftest import Server
+from tests.suites.langgraph.conftest import patient_client
 
-from remora import Conversation, Remora
+from remora import Conversation
 from remora.errors import MessageNotFoundError
 from remora.langgraph.messages import edits_of
 
@@ -29,7 +30,7 @@ UPDATES = 300
 
 @pytest.fixture
 def conversation(server: Server, tenant: str) -> Iterator[Conversation]:
-    with Remora(server.endpoint, tenant=tenant, timeout=60) as memory:
+    with patient_client(server.endpoint, tenant=tenant) as memory:
         yield memory.create_conversation("c")
 
 

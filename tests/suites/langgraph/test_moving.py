@@ -20,10 +20,10 @@ from langgraph.store.memory import InMemoryStore
 from langgraph.store.sqlite import SqliteStore
 from langgraph.types import Command, interrupt
 from tests.faults.sidecar import ROOT
+from tests.patience import PATIENCE
 from tests.suites.conftest import Server
+from tests.suites.langgraph.conftest import patient_saver, patient_store
 from typing_extensions import TypedDict
-
-from remora.langgraph import RemoraSaver, RemoraStore
 
 NS = ("users", "ana", "memories")
 TEXTS = {"tea": "aab", "coffee": "bbc", "milk": "ccd", "water": "abd"}
@@ -57,7 +57,7 @@ def imported(server: Server, tenant: str, file: Path, source: str) -> str:
         capture_output=True,
         text=True,
         env={**os.environ, "PYTHONPATH": packages},
-        timeout=300,
+        timeout=PATIENCE,
         check=False,
     )
     assert ran.returncode == 0, ran.stderr
@@ -84,7 +84,7 @@ def test_items_are_read_as_before(server: Server, tenant: str, store_file: tuple
     file, before = store_file
     imported(server, tenant, file, "langgraph-store")
 
-    with RemoraStore(server.endpoint, tenant=tenant) as after:
+    with patient_store(server.endpoint, tenant=tenant) as after:
         assert after.list_namespaces() == before.list_namespaces()
         for namespace, key in [*((NS, key) for key in TEXTS), (("plain",), "søt")]:
             old, new = before.get(namespace, key, refresh_ttl=False), after.get(namespace, key, refresh_ttl=False)
@@ -105,7 +105,7 @@ def test_searches_by_meaning_find_them_with_their_own_vectors(
     for key, text in {**TEXTS, "tea": "aaad"}.items():
         memory.put(NS, key, {"text": text})
 
-    with RemoraStore(server.endpoint, tenant=tenant, index=INDEX) as after:
+    with patient_store(server.endpoint, tenant=tenant, index=INDEX) as after:
         expected, found = memory.search(NS, query="aab"), after.search(NS, query="aab")
 
     assert [item.key for item in found] == [item.key for item in expected]
@@ -117,7 +117,7 @@ def test_items_that_were_read_and_refreshed_since_are_the_same(
 ) -> None:
     file, _ = store_file
     imported(server, tenant, file, "langgraph-store")
-    with RemoraStore(server.endpoint, tenant=tenant) as after:
+    with patient_store(server.endpoint, tenant=tenant) as after:
         after.get(NS, "coffee")
 
     assert imported(server, tenant, file, "langgraph-store") == (
@@ -186,7 +186,7 @@ def test_checkpoints_are_read_as_before(server: Server, tenant: str, checkpoint_
     file, before = checkpoint_file
     said = imported(server, tenant, file, "langgraph-checkpoints")
 
-    with RemoraSaver(server.endpoint, tenant=tenant) as after:
+    with patient_saver(server.endpoint, tenant=tenant) as after:
         for thread in ("waits", "done"):
             old, new = (list(saver.list(_config(thread))) for saver in (before, after))
             assert len(old) > 5
@@ -207,7 +207,7 @@ def test_a_thread_that_waits_goes_on_in_remora(
     file, before = checkpoint_file
     imported(server, tenant, file, "langgraph-checkpoints")
 
-    with RemoraSaver(server.endpoint, tenant=tenant) as after:
+    with patient_saver(server.endpoint, tenant=tenant) as after:
         graph = _graph(after)
         waiting = graph.get_state(_config("waits"), subgraphs=True)
         assert waiting.interrupts == _graph(before).get_state(_config("waits")).interrupts != ()

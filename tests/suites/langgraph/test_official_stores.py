@@ -68,7 +68,7 @@ def test_the_official_store_tests_pass(server: Server, source: Path) -> None:
 
 
 def _run(server: Server, source: Path, *chosen: str) -> subprocess.CompletedProcess[str]:
-    environment = {**os.environ, "REMORA_TEST_ENDPOINT": server.endpoint}
+    environment = {**os.environ, "REMORA_TEST_ENDPOINT": server.endpoint, "REMORA_TEST_PATIENCE": str(PATIENCE)}
     environment["PYTHONPATH"] = os.pathsep.join([str(ROOT / "clients" / "python"), str(HERE)])
     pytest_run = [sys.executable, "-m", "pytest", "-p", "remora_as_sqlite", "-o", "addopts=", "-o", "asyncio_mode=auto"]
     return subprocess.run(

@@ -16,7 +16,9 @@ from langgraph.checkpoint.base import BaseCheckpointSaver, Checkpoint, empty_che
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
+from tests.patience import PATIENCE
 from tests.suites.conftest import Server
+from tests.suites.langgraph.conftest import patient_saver
 
 from remora.errors import ClientClosedError, InvalidFieldError, RemoraError
 from remora.langgraph import RemoraSaver
@@ -155,7 +157,7 @@ def test_threads_are_listed_together_and_filtered(saver: RemoraSaver) -> None:
 
 def test_encrypted_values_come_back(server: Server, tenant: str) -> None:
     serde = EncryptedSerializer.from_pycryptodome_aes(key=b"0123456789abcdef")
-    with RemoraSaver(server.endpoint, serde=serde, tenant=tenant) as saver:
+    with patient_saver(server.endpoint, serde=serde, tenant=tenant) as saver:
         at = put(saver, config("t"), checkpoint("1", a=("1", ["secret"])))
         saver.put_writes(at, [("a", "more")], "task")
 
@@ -208,7 +210,7 @@ def test_many_threads_lose_nothing(saver: RemoraSaver) -> None:
 
 
 async def test_coroutines_of_one_turn_lose_nothing(server: Server, tenant: str) -> None:
-    async with RemoraSaver(server.endpoint, tenant=tenant) as saver:
+    async with patient_saver(server.endpoint, tenant=tenant) as saver:
 
         async def work(number: int) -> None:
             at = config(f"t{number}")
@@ -227,7 +229,7 @@ async def test_coroutines_of_one_turn_lose_nothing(server: Server, tenant: str) 
 
 
 async def test_one_wrong_call_of_a_turn_fails_alone(server: Server, tenant: str) -> None:
-    async with RemoraSaver(server.endpoint, tenant=tenant) as saver:
+    async with patient_saver(server.endpoint, tenant=tenant) as saver:
         wrong = saver.aput(config("x" * 2_000), checkpoint("1"), {}, {})
         right = saver.aput(config("t"), checkpoint("1"), {}, {})
 
@@ -239,7 +241,7 @@ async def test_one_wrong_call_of_a_turn_fails_alone(server: Server, tenant: str)
 
 
 async def test_what_is_under_way_when_a_saver_is_closed_fails(silent: str) -> None:
-    saver = RemoraSaver(silent, timeout=60)
+    saver = RemoraSaver(silent, timeout=PATIENCE)
     under_way = [asyncio.create_task(saver.aget_tuple(config(thread))) for thread in "ab"]
     await asyncio.sleep(0.1)
 
@@ -252,7 +254,7 @@ async def test_what_is_under_way_when_a_saver_is_closed_fails(silent: str) -> No
 
 def test_what_was_acknowledged_before_a_kill_is_there(own_server: Server) -> None:
     state: list[str] = []
-    with RemoraSaver(own_server.endpoint) as saver:
+    with patient_saver(own_server.endpoint) as saver:
         at = config("t")
         for step in range(30):
             state = [*state, f"message {step}"]
@@ -330,7 +332,7 @@ def test_a_config_without_a_thread_is_refused_in_plain_words(saver: RemoraSaver)
 
 
 async def test_a_list_of_a_config_without_a_thread_shows_no_other_threads(server: Server, tenant: str) -> None:
-    async with RemoraSaver(server.endpoint, tenant=tenant) as saver:
+    async with patient_saver(server.endpoint, tenant=tenant) as saver:
         put(saver, config("t"), checkpoint("1"))
 
         wrong: list[RunnableConfig] = [{"configurable": {"user_id": "u"}}, {"configurable": {}}, {"tags": ["a"]}]

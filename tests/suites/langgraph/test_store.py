@@ -12,9 +12,10 @@ from typing import Any
 import pytest
 from langgraph.store.base import GetOp, InvalidNamespaceError, ListNamespacesOp, Op, PutOp, SearchOp, TTLConfig
 from langgraph.store.memory import InMemoryStore
+from tests.patience import PATIENCE
 from tests.suites.conftest import Server
+from tests.suites.langgraph.conftest import patient_client, patient_store
 
-from remora import Remora
 from remora.errors import ClientClosedError, InvalidFieldError
 from remora.langgraph import AsyncRemoraStore, RemoraStore
 
@@ -35,7 +36,7 @@ def indexed(**changed: Any) -> Any:  # noqa: ANN401 - an IndexConfig
 
 @pytest.fixture
 def store(server: Server, tenant: str) -> Iterator[RemoraStore]:
-    with RemoraStore.from_conn_string(server.endpoint, index=INDEX, tenant=tenant) as opened:
+    with RemoraStore.from_conn_string(server.endpoint, index=INDEX, tenant=tenant, timeout=PATIENCE) as opened:
         opened.setup()
         yield opened
 
@@ -174,7 +175,7 @@ def test_pages_by_vector_are_exact(store: RemoraStore) -> None:
 
 
 def test_an_item_with_many_vectors_is_one_result(server: Server, tenant: str) -> None:
-    with RemoraStore(server.endpoint, index=indexed(fields=["texts[*]"]), tenant=tenant) as store:
+    with patient_store(server.endpoint, index=indexed(fields=["texts[*]"]), tenant=tenant) as store:
         store.put(NS, "many", {"texts": ["a", "aa", "aaa", "ab", "a"]})
         store.put(NS, "one", {"texts": ["b"]})
 
@@ -197,7 +198,7 @@ def test_vectors_go_with_what_they_were_of(store: RemoraStore) -> None:
 
 
 def test_a_vector_of_another_dimension_is_refused(server: Server, tenant: str) -> None:
-    with RemoraStore(server.endpoint, index=indexed(dims=3), tenant=tenant) as store:
+    with patient_store(server.endpoint, index=indexed(dims=3), tenant=tenant) as store:
         with pytest.raises(ValueError, match="4 dimensions, and the index says 3"):
             store.put(NS, "a", {"text": "a"})
 
@@ -211,7 +212,7 @@ def test_a_text_is_embedded_once(server: Server, tenant: str) -> None:
         seen.extend(texts)
         return embed(texts)
 
-    with RemoraStore(server.endpoint, index=indexed(embed=counting), tenant=tenant) as store:
+    with patient_store(server.endpoint, index=indexed(embed=counting), tenant=tenant) as store:
         store.batch([PutOp(NS, f"k{n}", {"text": "same"}) for n in range(5)])
         store.batch([SearchOp(NS, query="q1"), SearchOp(("users",), query="q1"), SearchOp(NS, query="q2")])
 
@@ -220,7 +221,7 @@ def test_a_text_is_embedded_once(server: Server, tenant: str) -> None:
 
 def test_the_server_embeds_where_the_index_has_no_embeddings(server: Server, tenant: str) -> None:
     index: Any = {"fields": ["text"]}
-    with RemoraStore(server.endpoint, index=index, tenant=tenant) as store:
+    with patient_store(server.endpoint, index=index, tenant=tenant) as store:
         store.put(NS, "train", {"text": "The night train goes to Lisbon."})
         store.put(NS, "cat", {"text": "My cat likes fish."})
 
@@ -259,12 +260,12 @@ def test_more_than_a_page_is_found(store: RemoraStore) -> None:
 
 
 def test_the_items_of_a_user_go_with_the_user(server: Server, tenant: str) -> None:
-    with RemoraStore(server.endpoint, tenant=tenant, user_label=1) as store:
+    with patient_store(server.endpoint, tenant=tenant, user_label=1) as store:
         store.put(("users", "sarah", "facts"), "a", {})
         store.put(("users", "tom", "facts"), "b", {})
         store.put(("shared",), "c", {})
 
-        with Remora(server.endpoint, tenant=tenant) as client:
+        with patient_client(server.endpoint, tenant=tenant) as client:
             client.user("sarah").delete()
 
         assert sorted(keys(store.search(()))) == ["b", "c"]
@@ -284,7 +285,7 @@ TTL: TTLConfig = {"default_ttl": 0.2 / 60, "refresh_on_read": False}
 
 @pytest.mark.parametrize("ttl", [TTL, {**TTL, "omit_expired": True}])
 def test_what_has_expired_is_not_seen_before_it_is_swept(server: Server, tenant: str, ttl: TTLConfig) -> None:
-    with RemoraStore(server.endpoint, ttl=ttl, tenant=tenant) as store:
+    with patient_store(server.endpoint, ttl=ttl, tenant=tenant) as store:
         store.put(NS, "a", {})
         store.put(NS, "kept", {}, ttl=None)
         while store.get(NS, "a") is not None:
@@ -297,8 +298,8 @@ def test_what_has_expired_is_not_seen_before_it_is_swept(server: Server, tenant:
 
 def test_what_has_expired_is_seen_until_it_is_swept_if_it_is_not_omitted(server: Server, tenant: str) -> None:
     with (
-        RemoraStore(server.endpoint, ttl={**TTL, "omit_expired": False}, index=INDEX, tenant=tenant) as store,
-        RemoraStore(server.endpoint, ttl=TTL, tenant=tenant) as strict,
+        patient_store(server.endpoint, ttl={**TTL, "omit_expired": False}, index=INDEX, tenant=tenant) as store,
+        patient_store(server.endpoint, ttl=TTL, tenant=tenant) as strict,
     ):
         store.put(NS, "a", {"text": "a"})
         while strict.get(NS, "a") is not None:
@@ -316,7 +317,7 @@ def test_what_has_expired_is_seen_until_it_is_swept_if_it_is_not_omitted(server:
 
 async def test_an_asynchronous_store_sees_what_it_does_not_omit(server: Server, tenant: str) -> None:
     ttl: TTLConfig = {**TTL, "omit_expired": True}
-    async with AsyncRemoraStore.from_conn_string(server.endpoint, ttl=ttl, tenant=tenant) as store:
+    async with AsyncRemoraStore.from_conn_string(server.endpoint, ttl=ttl, tenant=tenant, timeout=PATIENCE) as store:
         await store.aput(NS, "a", {})
         while await store.aget(NS, "a") is not None:
             pass
@@ -341,7 +342,7 @@ def test_a_store_is_safe_for_threads(store: RemoraStore) -> None:
 
 
 def test_items_survive_a_kill(own_server: Server) -> None:
-    with RemoraStore(own_server.endpoint, index=INDEX) as store:
+    with patient_store(own_server.endpoint, index=INDEX) as store:
         store.put(NS, "a", {"text": "a"})
         own_server.kill()
         own_server.start()
@@ -351,7 +352,7 @@ def test_items_survive_a_kill(own_server: Server) -> None:
 
 
 async def test_one_turn_of_the_loop_is_one_call(server: Server, tenant: str) -> None:
-    async with RemoraStore(server.endpoint, index=INDEX, tenant=tenant) as store:
+    async with patient_store(server.endpoint, index=INDEX, tenant=tenant) as store:
         await asyncio.gather(*(store.aput(NS, f"k{n}", {"text": "a", "n": n}) for n in range(50)))
         found = await asyncio.gather(*(store.aget(NS, f"k{n}") for n in range(50)), store.asearch(NS, limit=50))
 
@@ -362,7 +363,7 @@ async def test_one_turn_of_the_loop_is_one_call(server: Server, tenant: str) -> 
 
 
 async def test_a_call_that_is_refused_fails_alone(server: Server, tenant: str) -> None:
-    async with RemoraStore(server.endpoint, tenant=tenant) as store:
+    async with patient_store(server.endpoint, tenant=tenant) as store:
         outcomes = await asyncio.gather(
             store.aput(NS, "a", {}), store.aput(NS, "k" * 2_000, {}), store.aput(("a.b",), "k", {}),
             return_exceptions=True,
@@ -377,7 +378,7 @@ async def test_a_call_that_is_refused_fails_alone(server: Server, tenant: str) -
 async def test_what_is_under_way_or_waits_when_a_store_is_closed_fails(
     kind: type[RemoraStore | AsyncRemoraStore], silent: str
 ) -> None:
-    store = kind(silent, timeout=60)
+    store = kind(silent, timeout=PATIENCE)
     under_way = asyncio.create_task(store.aget(NS, "a"))
     await asyncio.sleep(0.1)
     waits = asyncio.create_task(store.aget(NS, "b"))
@@ -391,7 +392,7 @@ async def test_what_is_under_way_or_waits_when_a_store_is_closed_fails(
 
 
 async def test_threads_may_call_a_store_of_a_loop(server: Server, tenant: str) -> None:
-    async with AsyncRemoraStore.from_conn_string(server.endpoint, tenant=tenant) as store:
+    async with AsyncRemoraStore.from_conn_string(server.endpoint, tenant=tenant, timeout=PATIENCE) as store:
         await store.setup()
         await asyncio.to_thread(store.put, NS, "a", {"n": 1})
 
@@ -403,7 +404,7 @@ async def test_threads_may_call_a_store_of_a_loop(server: Server, tenant: str) -
 
 
 def test_a_sweeper_ends_with_its_store(server: Server, tenant: str) -> None:
-    with RemoraStore(server.endpoint, ttl={"default_ttl": 1}, tenant=tenant) as store:
+    with patient_store(server.endpoint, ttl={"default_ttl": 1}, tenant=tenant) as store:
         ended = store.start_ttl_sweeper()
         assert any(thread.name == "ttl-sweeper" for thread in threading.enumerate())
 
@@ -525,7 +526,7 @@ def test_what_no_item_can_be_is_not_found_and_deleted_without_an_error(store: Re
 
 
 async def test_what_no_item_can_be_is_not_found_in_asyncio_either(server: Server, tenant: str) -> None:
-    async with AsyncRemoraStore.from_conn_string(server.endpoint, tenant=tenant) as store:
+    async with AsyncRemoraStore.from_conn_string(server.endpoint, tenant=tenant, timeout=PATIENCE) as store:
         await store.aput(NS, "a", {})
 
         found = await asyncio.gather(store.aget((), "a"), store.aget(NS, "a"), store.adelete((), "a"))

@@ -15,6 +15,7 @@ from langgraph.graph import END, START, StateGraph
 from langgraph.graph.message import add_messages
 from tests.patience import PATIENCE, eventually
 from tests.suites.conftest import Server
+from tests.suites.langgraph.conftest import patient_client
 
 from remora import Remora, Summarize
 from remora.errors import WrongTypeError
@@ -73,7 +74,7 @@ def texts(messages: Sequence[BaseMessage]) -> list[str]:
 
 @pytest.fixture
 def memory(server: Server, tenant: str) -> Iterator[Remora]:
-    with Remora(server.endpoint, tenant=tenant, timeout=PATIENCE) as memory:
+    with patient_client(server.endpoint, tenant=tenant) as memory:
         yield memory
 
 

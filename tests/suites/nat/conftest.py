@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 
 import pytest
+from tests.patience import PATIENCE
 from tests.suites.conftest import Server
 
 from remora import AsyncRemora
@@ -14,7 +15,7 @@ from remora.nat import RemoraEditor
 @pytest.fixture
 async def client(server: Server, tenant: str) -> AsyncIterator[AsyncRemora]:
     """A client in a tenant of its own, which is patient."""
-    async with AsyncRemora(server.endpoint, tenant=tenant, timeout=60) as client:
+    async with AsyncRemora(server.endpoint, tenant=tenant, timeout=PATIENCE) as client:
         yield client
 
 

@@ -12,6 +12,7 @@ import pytest
 from nat.builder.context import ContextState
 from nat.memory.interfaces import MemoryEditor
 from nat.memory.models import MemoryItem
+from tests.patience import PATIENCE
 from tests.suites.conftest import Server
 
 from remora import AsyncRemora, Condition, PathCondition
@@ -468,7 +469,7 @@ async def test_an_item_that_is_refused_behind_is_lost_alone(
 
 
 def test_what_waits_behind_when_its_loop_ends_holds_up_no_other(server: Server, tenant: str) -> None:
-    client = AsyncRemora(server.endpoint, tenant=tenant, timeout=60)
+    client = AsyncRemora(server.endpoint, tenant=tenant, timeout=PATIENCE)
     editor = RemoraEditor(client, write_behind=True)
 
     async def add() -> None:
@@ -484,7 +485,7 @@ def test_what_waits_behind_when_its_loop_ends_holds_up_no_other(server: Server, 
 
 
 async def test_two_loops_at_once_cannot_add_behind(silent: str) -> None:
-    async with AsyncRemora(silent, timeout=60) as client:
+    async with AsyncRemora(silent, timeout=PATIENCE) as client:
         editor = RemoraEditor(client, write_behind=True)
         await editor.add_items([remembered("tea")])
 
@@ -496,7 +497,7 @@ async def test_two_loops_at_once_cannot_add_behind(silent: str) -> None:
 
 
 async def test_who_waits_behind_a_client_that_is_closed_goes_on(silent: str, caplog: pytest.LogCaptureFixture) -> None:
-    async with AsyncRemora(silent, timeout=60) as client:
+    async with AsyncRemora(silent, timeout=PATIENCE) as client:
         editor = RemoraEditor(client, write_behind=True)
         await editor.add_items([remembered("tea")])
         flushing = asyncio.create_task(editor.flush())
@@ -517,7 +518,7 @@ async def test_what_fails_behind_is_only_logged(own_server: Server, caplog: pyte
 
 
 async def test_a_restart_of_the_server_between_two_calls_goes_unnoticed(own_server: Server) -> None:
-    async with AsyncRemora(own_server.endpoint, timeout=60) as client:
+    async with AsyncRemora(own_server.endpoint, timeout=PATIENCE) as client:
         editor = RemoraEditor(client)
         await editor.add_items([remembered("Sarah is vegan")])
         own_server.kill()

@@ -18,6 +18,7 @@ from nat.cli.type_registry import GlobalTypeRegistry
 from nat.runtime.loader import PluginTypes, discover_and_register_plugins, load_config, load_workflow
 from nat.runtime.session import SessionManager
 from tests.faults.sidecar import ROOT
+from tests.patience import PATIENCE
 from tests.suites.conftest import Server
 
 from remora.nat import RemoraEditor, RemoraMemoryConfig
@@ -64,7 +65,13 @@ RECALLED = "Relevant context from memory:\n"
 @pytest.fixture
 def written(tmp_path: Path, server: Server, tenant: str) -> Any:  # noqa: ANN401 - writes a configuration
     def write(**options: object) -> Path:
-        given = {"type": "remora", "endpoint": server.endpoint, "tenant": tenant, "timeout": 60, "fail_open": False}
+        given = {
+            "type": "remora",
+            "endpoint": server.endpoint,
+            "tenant": tenant,
+            "timeout": PATIENCE,
+            "fail_open": False,
+        }
         path = tmp_path / "workflow.yml"
         path.write_text(CONFIG.format(**{**given, **options}))
         return path
