@@ -20,6 +20,7 @@ from remora_server.domain.models import PerTenant, ServedModel, ServedModels
 from remora_server.domain.search import MessageVector
 from remora_server.domain.store import Store
 from remora_server.embedding_models import Models
+from remora_server.engine import breaker
 from remora_server.engine.endpoint_embedder import EndpointEmbedder
 from remora_server.main import main
 from remora_server.rpc import methods
@@ -68,6 +69,11 @@ def next_schema() -> None:
 def checkpoint_soon() -> None:
     """Checkpoints come as soon as no more is written, almost."""
     applier.CHECKPOINT_IDLE_SECONDS = 1.0
+
+
+def rest_without_end() -> None:
+    """An endpoint that has failed so often that it rests is not asked again."""
+    breaker.REST_SECONDS = (WITHOUT_END, WITHOUT_END)
 
 
 def apply_when_asked() -> None:
@@ -244,6 +250,7 @@ CHANGES: dict[str, Callable[[], None]] = {
     **planted.FAULTS,
     "checkpoint_soon": checkpoint_soon,
     "apply_when_asked": apply_when_asked,
+    "rest_without_end": rest_without_end,
     "checkpoint_without_looking": checkpoint_without_looking,
     "leave_out_what_finds_no_room": leave_out_what_finds_no_room,
     "leave_the_journal_out": leave_the_journal_out,
