@@ -44,6 +44,7 @@ from remora_server.domain.tokens import TokenCounter, TokenEncoding, encoding_na
 from remora_server.domain.workflows import PartDraft, PartName
 
 DEFAULT_PAGE, MAX_PAGE = 100, 1_000
+DEFAULT_HITS, MAX_HITS = 10, 1_000
 
 # Sequences stay far below this: a larger bound has the same effect.
 MAX_SEQUENCE = 2**63 - 1

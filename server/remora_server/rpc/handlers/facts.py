@@ -20,7 +20,6 @@ from remora_server.domain.replies import fitting
 from remora_server.domain.workflows import PartPosition
 from remora_server.rpc.calls import Call
 from remora_server.rpc.handlers import decode, encode
-from remora_server.rpc.handlers.memory_items import DEFAULT_HITS
 from remora_server.rpc.handlers.page_tokens import PageTokens
 from remora_server.rpc.methods import quick
 
@@ -108,7 +107,7 @@ class FactHandlers(Struct, frozen=True):
     def search_facts(self, call: Call, request: pb.SearchFactsRequest) -> bytes:
         query = FactQuery(
             text=request.query,
-            k=request.k or DEFAULT_HITS,
+            k=request.k or decode.DEFAULT_HITS,
             threshold=request.threshold if request.HasField("threshold") else None,
             times=decode.fact_times(request.times),
         )

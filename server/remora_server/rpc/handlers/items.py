@@ -32,8 +32,6 @@ from remora_server.rpc.handlers import decode
 from remora_server.rpc.handlers.page_tokens import PageTokens
 from remora_server.rpc.methods import quick
 
-DEFAULT_HITS, MAX_HITS = 10, 1_000
-
 _SIMILARITIES = {
     pb.SIMILARITY_UNSPECIFIED: Similarity.COSINE,
     pb.SIMILARITY_COSINE: Similarity.COSINE,
@@ -168,7 +166,7 @@ class ItemHandlers(Struct, frozen=True):
             prefix=tuple(given.namespace_prefix),
             filter=decode.value_filter(given.filter) if given.HasField("filter") else None,
             query=query if given.HasField("vector") else None,
-            limit=min(given.limit or DEFAULT_HITS, MAX_HITS),
+            limit=min(given.limit or decode.DEFAULT_HITS, decode.MAX_HITS),
             skip=given.skip,
             refreshes=given.refresh_expiry,
             sees_expired=given.include_expired,

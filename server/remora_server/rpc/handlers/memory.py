@@ -49,7 +49,6 @@ from remora_server.rpc.calls import Call
 from remora_server.rpc.handlers import decode, encode
 from remora_server.rpc.handlers.page_tokens import PageTokens
 
-DEFAULT_HITS, MAX_HITS = 10, 1_000
 DEFAULT_INDEX_WAIT = 0.25
 
 _Seen: TypeAlias = tuple[tuple[int, int], ...]
@@ -118,14 +117,14 @@ class MemoryHandlers(Struct, frozen=True):
     def search_messages(self, call: Call, request: pb.SearchMessagesRequest) -> bytes:
         seen = self.page_tokens.position(call, request, _Seen) or ()
         query = replace(_query(request, _scope(request)), seen=seen)
-        page_size = min(query.options.k, MAX_HITS - len(seen))
+        page_size = min(query.options.k, decode.MAX_HITS - len(seen))
         one_more = replace(query.options, k=page_size + 1)
         result = self.searcher.search(call.read(request), replace(query, options=one_more))
         page = result.hits[:page_size]
         rests = [_hit_rest(hit, explain=request.explain) for hit in page]
         hits = fitting((_joined(pb.Hit, hit, rest) for hit, rest in zip(page, rests, strict=True)), len)
         seen += tuple((hit.conversation_uid, hit.sequence) for hit in page[: len(hits)])
-        more = len(hits) < len(result.hits) and len(seen) < MAX_HITS
+        more = len(hits) < len(result.hits) and len(seen) < decode.MAX_HITS
         rest = pb.SearchMessagesResponse(
             revision=result.revision,
             index=encode.index_state(result.index),
@@ -224,7 +223,7 @@ def _scope(request: pb.SearchMessagesRequest) -> Scope:
 
 def _options(given: pb.SearchOptions, vector: QueryVector | None) -> SearchOptions:
     return SearchOptions(
-        k=given.k or DEFAULT_HITS,
+        k=given.k or decode.DEFAULT_HITS,
         profile=PROFILES[given.profile or (pb.PROFILE_HYBRID if vector is None else pb.PROFILE_VECTOR)],
         threshold=given.threshold if given.HasField("threshold") else None,
         filter=_filter(given.filter),
@@ -276,7 +275,7 @@ def _context_request(request: pb.AssembleContextRequest, tokens: TokenCounter) -
 
 def _facts(given: pb.ContextFacts) -> ContextFacts:
     return ContextFacts(
-        k=given.k or DEFAULT_HITS,
+        k=given.k or decode.DEFAULT_HITS,
         threshold=given.threshold if given.HasField("threshold") else None,
         times=decode.fact_times(given.times),
     )

@@ -18,8 +18,6 @@ from remora_server.rpc.handlers import decode, encode
 from remora_server.rpc.handlers.page_tokens import PageTokens
 from remora_server.rpc.methods import quick
 
-DEFAULT_HITS = 10
-
 
 class Memory(Protocol):
     """Makes vectors of what is written and searched for: `domain.memory_items.ItemMemory`."""
@@ -75,7 +73,7 @@ class MemoryItemHandlers(Struct, frozen=True):
 def _query(request: pb.SearchMemoryItemsRequest) -> ItemQuery:
     return ItemQuery(
         text=request.query,
-        k=request.k or DEFAULT_HITS,
+        k=request.k or decode.DEFAULT_HITS,
         threshold=request.threshold if request.HasField("threshold") else None,
         filter=_filter(request.filter),
     )

@@ -27,8 +27,6 @@ from remora_server.rpc.handlers import decode
 from remora_server.rpc.handlers.page_tokens import PageTokens
 from remora_server.rpc.methods import batched, quick
 
-DEFAULT_HITS = 10
-
 _Scoped: TypeAlias = (
     pb.UpsertVectorsRequest
     | pb.SearchVectorsRequest
@@ -64,7 +62,7 @@ class VectorHandlers(Struct, frozen=True):
         by_text = request.WhichOneof("query") == "text"
         return VectorQuery(
             values=self.texts.of(read, request.text) if by_text else request.vector,
-            k=request.k or DEFAULT_HITS,
+            k=request.k or decode.DEFAULT_HITS,
             threshold=request.threshold if request.HasField("threshold") else None,
             filter=decode.attribute_filter(request.filter) if request.HasField("filter") else None,
             field="text" if by_text else "vector",
