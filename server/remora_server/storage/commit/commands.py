@@ -7,6 +7,7 @@ from contextlib import AbstractContextManager
 from typing import TypeVar
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from remora_server.domain.calls import Outcome, Write
 from remora_server.domain.errors import (
@@ -76,6 +77,15 @@ class Commands:
             self._commits.wait_accepted(write.deadline)
             raise
         return self._commits.finish(write, accepted)
+
+    def run_in_parts(self, write: Write, run: Callable[[Write], Outcome]) -> Outcome:
+        """Run a command that may be too much for one journal record.
+
+        `run` gets the write of every part but the last, which it runs as `write`: the command is done once that is. A
+        repeat runs no part again.
+        """
+        repeated = self._commits.repeated(write)
+        return run(replace(write, request_id="", fingerprint=b"")) if repeated is None else repeated
 
     def _decide(
         self, write: Write, held: AbstractContextManager[T], plan: Callable[[T, int], Planned | None]

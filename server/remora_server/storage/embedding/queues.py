@@ -2,6 +2,8 @@
 
 What is embedded is a message's text without the names of those who speak in its part of the conversation, as far as
 they are known by then. Names that come later leave the vector as it is.
+
+Vectors are accepted without `commands`: they are the server's own writes and have no request id, so none is a repeat.
 """
 
 from __future__ import annotations

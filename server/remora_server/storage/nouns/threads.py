@@ -83,34 +83,41 @@ class Threads:
         return self._commands.run(write, self._records.held(write, moves), plan)
 
     def delete_runs(self, write: Write, run_ids: Sequence[str]) -> Outcome:
-        self._commits.begin_query_of(_read(write), CHECKPOINTS.number)
-        rows = self._database.rows(_SCOPES_OF_RUNS, [write.tenant_id, list(run_ids)])
-        scopes, runs = [scope_at(partition) for (partition,) in rows], frozenset(run_ids)
-        return self._thin(write, scopes, lambda found: _but_of_runs(found, runs))
+        runs = frozenset(run_ids)
+
+        def thin(part: Write) -> Outcome:
+            scopes = self._scopes_of_runs(write, run_ids)
+            return self._thin(write, part, scopes, lambda found: _but_of_runs(found, runs))
+
+        return self._commands.run_in_parts(write, thin)
 
     def prune(self, write: Write, thread_ids: Sequence[str], *, keep_latest: bool) -> Outcome:
-        repeated = self._commits.repeated(write)
-        if repeated is not None:
-            return repeated
         choose = _latest if keep_latest else _none
-        deleted = 0
         *others, last = dict.fromkeys(thread_ids)
-        for thread_id in others:
-            outcome = self._thin(_part_of(write), self._scopes(write, thread_id), choose)
-            deleted += outcome.deleted_records
-        return self._thin(write, self._scopes(write, last), choose, deleted)
+
+        def thin(part: Write) -> Outcome:
+            outcomes = [self._thin(part, part, self._scopes(write, each), choose) for each in others]
+            deleted = sum(outcome.deleted_records for outcome in outcomes)
+            return self._thin(write, part, self._scopes(write, last), choose, deleted)
+
+        return self._commands.run_in_parts(write, thin)
 
     def copy(self, write: Write, source: str, target: str) -> Outcome:
-        repeated = self._commits.repeated(write)
-        if repeated is not None:
-            return repeated
-        copied = 0
-        last = _Copy([])
-        for part in _in_parts(self._copies(write, source, target)):
-            if last.messages:
-                self._put(_part_of(write), last, 0)
-            copied, last = copied + last.checkpoints, part
-        return self._put(write, last, copied)
+        def put(part: Write) -> Outcome:
+            copied = 0
+            last = _Copy([])
+            for copy in _in_parts(self._copies(write, source, target)):
+                if last.messages:
+                    self._put(part, last, 0)
+                copied, last = copied + last.checkpoints, copy
+            return self._put(write, last, copied)
+
+        return self._commands.run_in_parts(write, put)
+
+    def _scopes_of_runs(self, write: Write, run_ids: Sequence[str]) -> Sequence[Scope]:
+        self._commits.begin_query_of(_read(write), CHECKPOINTS.number)
+        rows = self._database.rows(_SCOPES_OF_RUNS, [write.tenant_id, list(run_ids)])
+        return [scope_at(partition) for (partition,) in rows]
 
     def _scopes(self, write: Write, thread_id: str) -> Sequence[Scope]:
         """The namespaces of a thread that have anything."""
@@ -125,16 +132,14 @@ class Threads:
             found.update(partition for (partition,) in rows)
         return [scope_at(partition) for partition in sorted(found)]
 
-    def _thin(self, write: Write, scopes: Sequence[Scope], choose: _Choose, deleted: int = 0) -> Outcome:
-        """Remove what is not chosen of some scopes: what is too much for one journal record, in several. The outcome
-        counts checkpoints, with `deleted` before.
+    def _thin(self, write: Write, part: Write, scopes: Sequence[Scope], choose: _Choose, deleted: int = 0) -> Outcome:
+        """Remove what is not chosen of some scopes: what is too much for one journal record, in several, as `part`
+        before the last. The outcome counts checkpoints, with `deleted` before.
         """
         held = [place for scope in scopes for place in (scope.checkpoints, scope.blobs, scope.writes)]
         while True:
             step = _Thinning(self, write, scopes, choose)
-            outcome = self._commands.run(
-                _part_of(write), self._records.held_places(write, held), step.planned_if_too_much
-            )
+            outcome = self._commands.run(part, self._records.held_places(write, held), step.planned_if_too_much)
             deleted += outcome.deleted_records
             if not outcome.deleted:
                 break
@@ -447,8 +452,3 @@ def _thread_prefix(thread_id: str) -> bytes:
 
 def _read(write: Write) -> Read:
     return Read(write.tenant_id, deadline=write.deadline)
-
-
-def _part_of(write: Write) -> Write:
-    """A write that does a part of another one, which is done when its last part is."""
-    return replace(write, request_id="", fingerprint=b"")

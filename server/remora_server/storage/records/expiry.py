@@ -1,4 +1,7 @@
-"""The thread that journals refreshed expiries and removes what has expired, and bodies that no record names."""
+"""The thread that journals refreshed expiries and removes what has expired, and bodies that no record names.
+
+Its writes are accepted without `commands`: they are the server's own and have no request id, so none is a repeat.
+"""
 
 from __future__ import annotations
 
