@@ -23,7 +23,6 @@ from remora_server.domain.tokens import O200K_BASE
 from remora_server.engine.processors import processors
 from remora_server.engine.tokens import NativeTokenCounter
 from remora_server.storage.local_store import StoreOptions, open_store
-from remora_server.storage.schema.message_reader import StoredMessageReader
 
 MEMORY = 1 << 30
 TOGETHER = Portion(512, 1 << 22)
@@ -48,9 +47,9 @@ class Engine:
             store.messages,
             self._recollection,
             NativeTokenCounter(),
-            StoredMessageReader(),
+            store.message_reader,
             windows=store.windows,
-            facts=FactMemory(store.facts, store.messages, StoredMessageReader(), served),
+            facts=FactMemory(store.facts, store.messages, store.message_reader, served),
             memories=store.working_memories,
         )
 

@@ -88,7 +88,6 @@ from remora_server.settings.memory import batch_bytes, passing_bytes
 from remora_server.settings.settings import IN_MEMORY, Settings
 from remora_server.storage.database.directory import DirectoryError
 from remora_server.storage.local_store import NotApplied, StoreOptions, open_store
-from remora_server.storage.schema.message_reader import StoredMessageReader
 from remora_server.supervision import failed
 
 logger = logging.getLogger(__name__)
@@ -241,7 +240,7 @@ def _metrics(
 
 
 def _window_reader(store: Store, tokens: NativeTokenCounter) -> WindowReader:
-    return WindowReader(store.conversations, store.messages, store.windows, StoredMessageReader(), tokens)
+    return WindowReader(store.conversations, store.messages, store.windows, store.message_reader, tokens)
 
 
 def _author(
@@ -268,7 +267,7 @@ def _start_overflow(
 
 
 def _fact_memory(store: Store, embedders: Embedders, model: FactModel | None) -> FactMemory:
-    return FactMemory(store.facts, store.messages, StoredMessageReader(), embedders.of_tenants, model)
+    return FactMemory(store.facts, store.messages, store.message_reader, embedders.of_tenants, model)
 
 
 def _fact_model(settings: Settings, chat: ChatModel | None) -> FactModel | None:
@@ -432,7 +431,7 @@ def _handlers(
         store.messages,
         recollection,
         tokens,
-        StoredMessageReader(),
+        store.message_reader,
         windows=store.windows,
         facts=facts,
         memories=store.working_memories,
@@ -457,7 +456,7 @@ def _handlers(
         WindowHandlers(store.windows, summarizing, overflow.failure_of),
         UserHandlers(store.users),
         MemoryHandlers(recollection, assembler, reader, tokens, page_tokens, receipts),
-        ReceiptHandlers(store.receipts, receipts, StoredMessageReader(), page_tokens),
+        ReceiptHandlers(store.receipts, receipts, store.message_reader, page_tokens),
         TextHandlers(tokens, embedders.of_tenants),
         TrimmingHandlers(tokens),
         TransferHandlers(store.exports, store.imports, page_tokens),

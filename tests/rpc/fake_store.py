@@ -17,6 +17,7 @@ from remora_server.domain.store import Store
 from remora_server.domain.transfers import ExportPage
 from remora_server.domain.working_memory import WorkingMemory
 from remora_server.storage.commit.deadlines import require_time
+from remora_server.storage.schema.message_reader import StoredMessageReader
 
 STATUS = StoreStatus(
     store_id="0123456789abcdef0123456789abcdef",
@@ -255,7 +256,8 @@ class FakeStore:
 
     def bundle(self, backups: FakeBackups) -> Store:
         """What handlers are given."""
-        return Store(**NOTHING, backups=backups, **{noun: self._noun(noun) for noun in METHODS})  # type: ignore[arg-type]
+        nouns = {noun: self._noun(noun) for noun in METHODS}
+        return Store(**NOTHING, message_reader=StoredMessageReader(), backups=backups, **nouns)  # type: ignore[arg-type]
 
     def _noun(self, noun: str) -> SimpleNamespace:
         return SimpleNamespace(**{name: getattr(self, method) for name, method in METHODS[noun].items()})

@@ -59,7 +59,6 @@ from remora_server.rpc.identity import Identity
 from remora_server.rpc.server import SERVICES, Server
 from remora_server.rpc.transport.listeners import UnixListener
 from remora_server.rpc.transport.transports import ServerOptions
-from remora_server.storage.schema.message_reader import StoredMessageReader
 
 M = TypeVar("M", bound=Message)
 
@@ -110,7 +109,7 @@ class RunningServer:
         embedders: PerTenant[Embedder | None] = PerTenant(self.embedder)
         store, page_tokens, tokens = self.store.bundle(self.backups), PageTokens(b"key"), FakeTokens()
         reader = ConversationReader(store.conversations, store.messages, self.searcher, wire.listed)
-        windows = WindowReader(store.conversations, store.messages, store.windows, StoredMessageReader(), tokens)
+        windows = WindowReader(store.conversations, store.messages, store.windows, store.message_reader, tokens)
         summarizing = Summarizing(windows, store.windows, tokens)
         return [
             ConversationHandlers(store.conversations, page_tokens),
@@ -126,13 +125,13 @@ class RunningServer:
             ItemHandlers(store.items, TextVectors(embedders), page_tokens),
             WorkingMemoryHandlers(store.working_memories),
             FactHandlers(
-                FactMemory(store.facts, store.messages, StoredMessageReader(), embedders), store.facts, page_tokens
+                FactMemory(store.facts, store.messages, store.message_reader, embedders), store.facts, page_tokens
             ),
             MemoryItemHandlers(ItemMemory(store.memory_items, embedders), store.memory_items, page_tokens),
             WindowHandlers(store.windows, summarizing, lambda _tenant_id, _conversation_id: ""),
             UserHandlers(store.users),
             MemoryHandlers(self.searcher, self.assembler, reader, tokens, page_tokens, self.receipts),
-            ReceiptHandlers(store.receipts, self.receipts, StoredMessageReader(), page_tokens),
+            ReceiptHandlers(store.receipts, self.receipts, store.message_reader, page_tokens),
             TextHandlers(tokens, embedders),
             TrimmingHandlers(NativeTokenCounter()),
             TransferHandlers(store.exports, store.imports, page_tokens),

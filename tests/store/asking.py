@@ -25,7 +25,6 @@ from remora_server.domain.search import MessageIndex, SearchQuery, SearchResult
 from remora_server.domain.steps import StepDraft, StepPage, StepQuery
 from remora_server.domain.store import Store
 from remora_server.domain.transfers import ExportQuery
-from remora_server.storage.schema.message_reader import StoredMessageReader
 
 NEW = ConversationDraft(id="")
 """An append creates its conversation like this."""
@@ -153,4 +152,4 @@ def contents(steps: Sequence[step_pb2.Step]) -> list[str]:
 
 def facts_of(tenant: Tenant) -> FactMemory:
     """What adds facts, without a model."""
-    return FactMemory(tenant.store.facts, tenant.store.messages, StoredMessageReader(), PerTenant(None))
+    return FactMemory(tenant.store.facts, tenant.store.messages, tenant.store.message_reader, PerTenant(None))

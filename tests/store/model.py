@@ -100,6 +100,7 @@ from remora_server.domain.working_memory import (
     WorkingMemoryEdit,
     WorkingMemoryOwner,
 )
+from remora_server.storage.schema.message_reader import StoredMessageReader
 
 STEPS = (1, 7, 2, 1_000, 3)
 """By which revisions grow, in turn."""
@@ -1132,6 +1133,7 @@ def open_model(count_tokens: CountTokens) -> Store:
         secret=bytes(32),
         conversations=alone(Conversations(books)),
         messages=alone(messages),
+        message_reader=StoredMessageReader(),
         steps=alone(Steps(books)),
         working_memories=alone(WorkingMemories(books)),
         windows=alone(Windows(books)),

@@ -29,7 +29,6 @@ from remora_server.engine.authors import Author
 from remora_server.engine.overflow import Overflow
 from remora_server.engine.tokens import NativeTokenCounter
 from remora_server.settings.chat import ChatSettings
-from remora_server.storage.schema.message_reader import StoredMessageReader
 
 TOKENS = NativeTokenCounter()
 Start = Callable[..., Overflow]
@@ -62,7 +61,7 @@ def model(server: ChatServer) -> Iterator[ChatModel]:
 
 def reader_of(tenant: Tenant) -> WindowReader:
     store = tenant.store
-    return WindowReader(store.conversations, store.messages, store.windows, StoredMessageReader(), TOKENS)
+    return WindowReader(store.conversations, store.messages, store.windows, store.message_reader, TOKENS)
 
 
 @pytest.fixture

@@ -31,7 +31,6 @@ from remora_server.domain.windows import WHOLE, Growth, Summary, Window, WindowM
 from remora_server.engine import overflow
 from remora_server.engine.authors import Author
 from remora_server.engine.tokens import NativeTokenCounter
-from remora_server.storage.schema.message_reader import StoredMessageReader
 
 TEN = "0123456789"
 """Ten tokens, where a token is a character."""
@@ -56,7 +55,7 @@ def moving(tenant: Tenant) -> Iterator[overflow.Overflow]:
 
 def overflow_of(tenant: Tenant, windows: WindowStore) -> overflow.Overflow:
     store, tokens = tenant.store, NativeTokenCounter()
-    reader = WindowReader(store.conversations, store.messages, windows, StoredMessageReader(), tokens)
+    reader = WindowReader(store.conversations, store.messages, windows, store.message_reader, tokens)
     return overflow.Overflow(reader, windows, tokens, Author(tokens), facts=facts_of(tenant))
 
 
@@ -344,7 +343,7 @@ def test_weights_never_overlook_tools(tenant: Tenant, tools: dict[str, Any]) -> 
 def test_a_window_without_tools_is_moved_without_reading_its_messages(tmp_path: Path) -> None:
     store, tokens = embedded(tmp_path / "data", window_bytes=1 << 20), NativeTokenCounter()
     tenant = Tenant(store, "t")
-    reader = WindowReader(store.conversations, Unreadable(), store.windows, StoredMessageReader(), tokens)
+    reader = WindowReader(store.conversations, Unreadable(), store.windows, store.message_reader, tokens)
     moving = overflow.Overflow(reader, store.windows, tokens, Author(tokens), facts=facts_of(tenant))
     store.windows.listen(moving)
     moving.start()
@@ -445,7 +444,7 @@ def test_what_is_flushed_gives_its_facts_first(tenant: Tenant) -> None:
     facts = RefusingFacts(facts_of(tenant))
     tokens = NativeTokenCounter()
     reader = WindowReader(
-        tenant.store.conversations, tenant.store.messages, tenant.store.windows, StoredMessageReader(), tokens
+        tenant.store.conversations, tenant.store.messages, tenant.store.windows, tenant.store.message_reader, tokens
     )
     moving = overflow.Overflow(reader, tenant.store.windows, tokens, Author(tokens), facts=facts)
     tenant.store.windows.listen(moving)

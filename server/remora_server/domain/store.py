@@ -14,6 +14,7 @@ from msgspec import Struct
 
 from remora_server.domain.backups import BackupStore
 from remora_server.domain.checkpoints import CheckpointStore, ThreadStore
+from remora_server.domain.context_messages import MessageReader
 from remora_server.domain.conversations import ConversationStore
 from remora_server.domain.facts import FactStore
 from remora_server.domain.history import EntryStepStore, HistoryEntryStore
@@ -37,14 +38,16 @@ from remora_server.domain.working_memory import WorkingMemoryStore
 class Store(Struct, frozen=True):
     """An open store, as the server uses it.
 
-    `secret` is a key of 32 bytes that only this store knows. Signatures with it stay valid over restarts. `close` makes
-    accepted writes durable and releases the store.
+    `secret` is a key of 32 bytes that only this store knows. Signatures with it stay valid over restarts.
+    `message_reader` reads messages and facts as this store gives them. `close` makes accepted writes durable and
+    releases the store.
     """
 
     id: str
     secret: bytes
     conversations: ConversationStore
     messages: MessageStore
+    message_reader: MessageReader
     steps: StepStore
     working_memories: WorkingMemoryStore
     windows: WindowStore

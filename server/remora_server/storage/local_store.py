@@ -64,6 +64,7 @@ from remora_server.storage.records.records import Records
 from remora_server.storage.recovery.backups import Backups
 from remora_server.storage.recovery.mending import advice, mend, rebuild, require_database, require_owner
 from remora_server.storage.schema.kinds import FACTS, KINDS, MEMORY_ITEMS, Kind, Kinds
+from remora_server.storage.schema.message_reader import StoredMessageReader
 from remora_server.storage.transfer.exports import Exports
 from remora_server.storage.transfer.imports import Imports
 
@@ -336,6 +337,7 @@ class LocalStore:
             secret=self._secret,
             conversations=self.conversations,
             messages=self.messages,
+            message_reader=StoredMessageReader(),
             steps=self.steps,
             working_memories=self.working_memories,
             windows=self.windows,
