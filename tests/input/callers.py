@@ -21,7 +21,9 @@ from tests.input.documented import documented_errors
 from tests.patience import PATIENCE
 
 from remora_server import application
+from remora_server.domain.models import ServedModels
 from remora_server.domain.status import ModelStatus
+from remora_server.domain.store import Store
 from remora_server.embedding_models import NO_EMBEDDERS
 from remora_server.engine.receipt_book import ReceiptBook
 from remora_server.engine.tokens import NativeTokenCounter
@@ -32,7 +34,7 @@ from remora_server.rpc.handlers.admin import AdminHandlers
 from remora_server.rpc.identity import Identity
 from remora_server.rpc.methods import Method, methods_of, snake_case
 from remora_server.rpc.server import SERVICES
-from remora_server.storage.local_store import LocalStore, StoreOptions
+from remora_server.storage.local_store import StoreOptions, open_store
 
 M = TypeVar("M", bound=Message)
 Headers: TypeAlias = Sequence[tuple[str, str]]
@@ -119,7 +121,7 @@ class DirectCaller:
     """Calls handlers over a store of their own, as a tenant and, unless it is not to be one, as the operator."""
 
     methods: dict[str, Method]
-    store: LocalStore
+    store: Store
     headers: Headers = ()
     is_operator: bool = True
 
@@ -134,15 +136,22 @@ class DirectCaller:
 
 @contextmanager
 def direct_caller(
-    model: ModelStatus, tenant: str = "acme", directory: Path | None = None, *, receipt_days: int = 30
+    model: ModelStatus,
+    tenant: str = "acme",
+    directory: Path | None = None,
+    *,
+    receipt_days: int = 30,
+    opened: Store | None = None,
 ) -> Iterator[DirectCaller]:
-    """Handlers over a store in a directory, or in memory. `model` only says what embeddings must be like."""
+    """Handlers over a store in a directory, or in memory, or over one that is open, which is closed with them. `model`
+    only says what embeddings must be like.
+    """
     tokens = NativeTokenCounter()
     count = partial(application._count_tokens, tokens)
-    store = LocalStore(StoreOptions(directory=directory), count_tokens=count)
+    store = opened or open_store(StoreOptions(directory=directory), count_tokens=count, models=ServedModels())
     receipts = ReceiptBook(store.receipts, receipt_days)
     receipts.start()
-    handlers = application._handlers(store.bundle(), NO_EMBEDDERS, tokens, receipts)
+    handlers = application._handlers(store, NO_EMBEDDERS, tokens, receipts)
     limits = Limits(lambda name: model.dimension if name == model.name else 0)
     try:
         methods = {method.name: method for service in SERVICES for method in methods_of(service, handlers, limits)}

@@ -54,10 +54,10 @@ def check(caller: DirectCaller, data: bytes) -> None:
     for number, step in enumerate(decoded(data)):
         if number == MAX_CALLS:
             break
-        before = caller.store.core.accepted()
+        before = caller.store.publication.published()
         answer = tenant.call(step.method, step.request)
         assert (answer.code, answer.reason) in DOCUMENTED, (step, answer)
         if answer.code != "OK" or step.method in READS:
-            assert caller.store.core.accepted() == before, (step, answer)
+            assert caller.store.publication.published() == before, (step, answer)
     if len(data) % 4 == 0:
         assert digest(tenant)

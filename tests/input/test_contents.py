@@ -8,24 +8,29 @@ import pytest
 from tests.input.callers import DirectCaller, direct_caller
 from tests.input.contents import digest, write_something_of_everything
 from tests.input.table import MODEL
-from tests.storage.opening import WRITE
+from tests.storage.opening import WRITE, open_store
 from tests.storage.written import OF_CALLERS
 
 from remora_server.domain.calls import Outcome
 from remora_server.storage.commit import changes
+from remora_server.storage.local_store import LocalStore
 from remora_server.storage.schema.kinds import Kind
 
 
 @pytest.fixture
-def caller() -> Iterator[DirectCaller]:
-    with direct_caller(MODEL, WRITE.tenant_id) as direct:
+def store() -> LocalStore:
+    return open_store(None)
+
+
+@pytest.fixture
+def caller(store: LocalStore) -> Iterator[DirectCaller]:
+    with direct_caller(MODEL, WRITE.tenant_id, opened=store.bundle()) as direct:
         write_something_of_everything(direct)
         yield direct
 
 
 @pytest.mark.parametrize("kind", OF_CALLERS, ids=lambda kind: kind.name)
-def test_a_record_of_every_kind_is_written_and_read(caller: DirectCaller, kind: Kind) -> None:
-    store = caller.store
+def test_a_record_of_every_kind_is_written_and_read(store: LocalStore, caller: DirectCaller, kind: Kind) -> None:
     store.commits.settle()
     uids = [uid for (uid,) in store.database.rows(f"SELECT DISTINCT conversation_uid FROM {kind.name}")]
     assert uids, "something is written"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
+from functools import partial
 
 import pytest
 from tests.input.callers import DirectCaller, ask, direct_caller
@@ -16,6 +17,9 @@ from remora.v1.fact_pb2 import Fact, FactIds, StaticFact
 from remora.v1.message_pb2 import Message
 from remora.v1.working_memory_pb2 import WorkingMemoryScope
 from remora_server.domain.status import ModelStatus
+from remora_server.domain.tokens import O200K_BASE
+from remora_server.engine.tokens import NativeTokenCounter
+from remora_server.storage.local_store import LocalStore, StoreOptions
 
 TEXTS = [
     ("user", "The meeting with the tax office is on Tuesday."),
@@ -33,8 +37,14 @@ WORDS = "tax office meeting Tuesday Lisbon cats sister Fado Pastel lovely train 
 
 
 @pytest.fixture
-def caller() -> Iterator[DirectCaller]:
-    with direct_caller(ModelStatus("m", 3)) as made:
+def store() -> LocalStore:
+    count = partial(NativeTokenCounter().count, O200K_BASE)
+    return LocalStore(StoreOptions(directory=None), count_tokens=count)
+
+
+@pytest.fixture
+def caller(store: LocalStore) -> Iterator[DirectCaller]:
+    with direct_caller(ModelStatus("m", 3), opened=store.bundle()) as made:
         _create(made)
         yield made
 
@@ -421,26 +431,26 @@ def test_a_deleted_user_takes_its_receipts_along(caller: DirectCaller) -> None:
     assert answer.reason == "RECEIPT_NOT_FOUND"
 
 
-def test_nothing_of_what_was_erased_is_kept(caller: DirectCaller) -> None:
+def test_nothing_of_what_was_erased_is_kept(store: LocalStore, caller: DirectCaller) -> None:
     context = assemble(caller)
     receipt(caller, context.receipt_id)
     ask(caller, "DeleteConversation", conversations.DeleteConversationRequest(conversation_id="c"))
 
-    caller.store.commits.settle()
+    store.commits.settle()
     tables = ("receipts", "receipt_contents")
-    bodies = [body for table in tables for (body,) in caller.store.database.rows(f"SELECT body FROM {table}")]
+    bodies = [body for table in tables for (body,) in store.database.rows(f"SELECT body FROM {table}")]
 
     assert bodies
     assert not [body for body in bodies if SECRET.encode() in body]
 
 
-def test_nothing_of_a_forgotten_fact_is_kept(caller: DirectCaller) -> None:
+def test_nothing_of_a_forgotten_fact_is_kept(store: LocalStore, caller: DirectCaller) -> None:
     ids = add_facts(caller)
     receipt(caller, with_facts(caller, query="cats in Lisbon").receipt_id)
     ask(caller, "ForgetFacts", pb.ForgetFactsRequest(user_id="u", ids=FactIds(ids=ids[1:2])))
 
-    caller.store.commits.settle()
-    bodies = [body for (body,) in caller.store.database.rows("SELECT body FROM receipt_facts")]
+    store.commits.settle()
+    bodies = [body for (body,) in store.database.rows("SELECT body FROM receipt_facts")]
 
     assert [b"Lisbon" in body for body in bodies] == [True]
 
@@ -560,12 +570,12 @@ def test_a_difference_says_that_a_message_was_erased_or_replaced(caller: DirectC
     assert "the message was replaced at revision" in found.changed[0].why
 
 
-def test_contexts_share_the_messages_that_both_have(caller: DirectCaller) -> None:
+def test_contexts_share_the_messages_that_both_have(store: LocalStore, caller: DirectCaller) -> None:
     for _ in range(5):
         receipt(caller, assemble(caller, search=None).receipt_id)
 
-    caller.store.commits.settle()
-    [(contents,)] = caller.store.database.rows("SELECT count(*) FROM receipt_contents WHERE partition IS NOT NULL")
+    store.commits.settle()
+    [(contents,)] = store.database.rows("SELECT count(*) FROM receipt_contents WHERE partition IS NOT NULL")
 
     assert contents == len(assemble(caller, search=None).items) + 1  # and the request
 

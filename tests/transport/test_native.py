@@ -17,12 +17,14 @@ from google.rpc.error_details_pb2 import ErrorInfo
 from tests.patience import PATIENCE, eventually
 from tests.rpc.fake_store import FakeStore, conversation
 from tests.rpc.running_server import RunningServer, detail
+from tests.storage.opening import open_store
 from tests.transport.serving import Serving
 
 from remora.v1 import conversation_pb2, conversation_service_pb2_grpc, message_pb2
 from remora.v1 import conversation_service_pb2 as pb
 from remora.v1.admin_service_pb2 import GetStatusRequest
 from remora_server.domain.calls import Read, Write
+from remora_server.storage.local_store import LocalStore
 
 GET = pb.GetConversationRequest(conversation_id="c")
 
@@ -32,6 +34,16 @@ def serving() -> Iterator[Serving]:
     with tempfile.TemporaryDirectory(prefix="remora-") as directory:
         serving = Serving(Path(directory))
         yield serving
+        serving.close()
+
+
+@pytest.fixture
+def served() -> Iterator[tuple[LocalStore, str]]:
+    """A local store and the endpoint at which it is served."""
+    store = open_store(None)
+    with tempfile.TemporaryDirectory(prefix="remora-") as directory:
+        serving = Serving(Path(directory), opened=store.bundle())
+        yield store, serving.endpoints[0]
         serving.close()
 
 
@@ -107,23 +119,24 @@ def test_a_cold_conversation_is_loaded_by_the_pool() -> None:
     assert [message.text for message in found.messages] == ["kept"]
 
 
-def test_a_held_lock_delays_its_own_conversation_and_no_other(
-    serving: Serving, stub: conversation_service_pb2_grpc.ConversationServiceStub
-) -> None:
-    stub.AppendMessages(append(), timeout=PATIENCE)
-    locks, access = serving.store.loader._locks, Read("default")
-    lock = locks.of(access, "c")
-    # Two conversations may share a lock: those that share this one wait, too.
-    others = [name for name in map(str, range(20)) if locks.of(access, name)._locks != lock._locks]
-    with lock:
-        waiting = stub.AppendMessages.future(append("late"), timeout=PATIENCE)
-        for name in others:
-            other = append()
-            other.conversation_id = name
-            stub.AppendMessages(other, timeout=PATIENCE)
-        assert not waiting.done()
+def test_a_held_lock_delays_its_own_conversation_and_no_other(served: tuple[LocalStore, str]) -> None:
+    store, endpoint = served
+    with grpc.insecure_channel(endpoint) as channel:
+        stub = conversation_service_pb2_grpc.ConversationServiceStub(channel)
+        stub.AppendMessages(append(), timeout=PATIENCE)
+        locks, access = store.loader._locks, Read("default")
+        lock = locks.of(access, "c")
+        # Two conversations may share a lock: those that share this one wait, too.
+        others = [name for name in map(str, range(20)) if locks.of(access, name)._locks != lock._locks]
+        with lock:
+            waiting = stub.AppendMessages.future(append("late"), timeout=PATIENCE)
+            for name in others:
+                other = append()
+                other.conversation_id = name
+                stub.AppendMessages(other, timeout=PATIENCE)
+            assert not waiting.done()
 
-    assert waiting.result().messages[0].sequence == 2
+        assert waiting.result().messages[0].sequence == 2
 
 
 @pytest.mark.parametrize("authority", ["%2Ftmp%2Fs", "/tmp/s", "localhost"])
