@@ -4,30 +4,14 @@ from __future__ import annotations
 
 from remora.v1.transfer_service_pb2 import Record
 
-OF_NONE = frozenset(
-    {
-        "workflow_run",
-        "workflow_step",
-        "timeline_event",
-        "history_entry",
-        "entry_step",
-        "vector_collection",
-        "vector",
-        "span",
-        "log_record",
-        "store_item",
-        "memory_item",
-        "fact",
-        "static_facts",
-    }
-)
-"""Records that belong to no conversation, though they may name one."""
+NAMING_ANOTHERS = frozenset({"workflow_run", "history_entry"})
+"""Records that name a conversation to which they do not belong."""
 
 
 def conversation_of(record: Record) -> str:
     """The conversation of a record, from its own field or its scope; empty if it belongs to none."""
     kind = str(record.WhichOneof("kind"))
-    if kind in OF_NONE:
+    if kind in NAMING_ANOTHERS:
         return ""
     if kind == "conversation":
         return record.conversation.conversation.id
