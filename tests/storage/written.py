@@ -5,31 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 from remora_server import _native
-from remora_server.storage.schema.kinds import (
-    BODY_PARTS,
-    CONVERSATION_BODY_PARTS,
-    CONVERSATION_SUMMARIES,
-    CONVERSATION_WINDOWS,
-    KINDS,
-    RECEIPT_CONTENTS,
-    RECEIPT_FACTS,
-    RECEIPTS,
-)
+from remora_server.storage.schema.kinds import KINDS
 from remora_server.storage.v1 import record_pb2
 
-OF_SERVER = (
-    BODY_PARTS,
-    CONVERSATION_BODY_PARTS,
-    CONVERSATION_WINDOWS,
-    CONVERSATION_SUMMARIES,
-    RECEIPTS,
-    RECEIPT_CONTENTS,
-    RECEIPT_FACTS,
-)
-OF_CALLERS = [kind for kind in KINDS if kind not in OF_SERVER]
-"""The kinds whose records callers write by the RPCs of a service. The parts of bodies come with those, windows are
-moved by the server, with a summary in the place of what leaves them, and receipts follow its replies.
-"""
+OF_CALLERS = [kind for kind in KINDS if not kind.by_server]
+"""The kinds whose records callers write by the RPCs of a service."""
 
 
 def written_kinds(data: Path) -> set[tuple[str, str]]:

@@ -165,9 +165,10 @@ class Kind:
     `expires` is the Timestamp from which on a record is not seen. `transfer` is the kind's field in `remora.v1.Record`;
     without it, records are not exported, and with it a body that is longer than EXPORTED_BODY_BYTES is refused.
     `is_cleared`: those of a user go when the user's messages are cleared; the user is then the first part of the
-    partition. `is_searched`: the records are vectors, which the engine searches. `holds_items`: they are items of the
-    store, whose namespaces, values and vectors it searches. `has_long_bodies`: DuckDB stores them uncompressed, and is
-    asked for a range of keys, so that it reads no others beside them.
+    partition. `by_server`: no RPC writes the records for their own sake; they come with others, after replies, or when
+    windows move. `is_searched`: the records are vectors, which the engine searches. `holds_items`: they are items of
+    the store, whose namespaces, values and vectors it searches. `has_long_bodies`: DuckDB stores them uncompressed, and
+    is asked for a range of keys, so that it reads no others beside them.
     """
 
     def __init__(
@@ -186,6 +187,7 @@ class Kind:
         expires: str = "",
         transfer: str = "",
         is_cleared: bool = False,
+        by_server: bool = False,
         is_searched: bool = False,
         holds_items: bool = False,
         has_long_bodies: bool = False,
@@ -198,7 +200,7 @@ class Kind:
         self.conversation = Field(message, conversation) if conversation else None
         self.user = Field(message, user) if user else None
         self.expires = Field(message, expires) if expires else None
-        self.transfer, self.is_cleared = transfer, is_cleared
+        self.transfer, self.is_cleared, self.by_server = transfer, is_cleared, by_server
         self.is_searched, self.holds_items = is_searched, holds_items
         self.has_long_bodies = has_long_bodies
         self.partition_types = tuple(field.key_type for field in self.partition)
@@ -349,6 +351,7 @@ BODY_PARTS = Kind(
     partition=["upload_id"],
     key=["index"],
     user="user_id",
+    by_server=True,
 )
 """The parts of bodies that are too long for one write, of records that belong to no conversation."""
 CONVERSATION_BODY_PARTS = Kind(
@@ -359,6 +362,7 @@ CONVERSATION_BODY_PARTS = Kind(
     key=["index"],
     conversation="conversation_id",
     user="user_id",
+    by_server=True,
 )
 """Those of records that belong to conversations."""
 
@@ -579,6 +583,7 @@ CONVERSATION_WINDOWS = Kind(
     name="conversation_windows",
     message=record_pb2.ConversationWindow,
     conversation="conversation_id",
+    by_server=True,
 )
 """Where windows begin that have moved. A window is not exported: it moves again where its messages are imported."""
 RECEIPTS = Kind(
@@ -589,6 +594,7 @@ RECEIPTS = Kind(
     columns=["conversation_id", "create_time"],
     orders=[["create_time"]],
     user="user_id",
+    by_server=True,
 )
 """Receipts, which name contents. Neither is exported: they are of the replies of this store."""
 BY_RECEIPT_TIME = 1
@@ -602,6 +608,7 @@ RECEIPT_CONTENTS = Kind(
     conversation="conversation_id",
     user="user_id",
     is_cleared=True,
+    by_server=True,
 )
 """Messages as replies had them, and requests: what is erased goes from here, and receipts no longer find it."""
 
@@ -615,6 +622,7 @@ CONVERSATION_SUMMARIES = Kind(
     user="user_id",
     transfer="conversation_summary",
     is_cleared=True,
+    by_server=True,
 )
 """What stands before windows for the messages that have left them."""
 
@@ -649,6 +657,7 @@ RECEIPT_FACTS = Kind(
     partition=["user_id", "fact_id"],
     key=["digest"],
     user="user_id",
+    by_server=True,
 )
 """Facts as contexts had them: what is forgotten goes from here, and receipts no longer find it."""
 
