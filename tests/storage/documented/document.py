@@ -47,3 +47,12 @@ def layout(heading: str) -> dict[str, slice]:
 def constant(heading: str, field: str) -> str:
     """The value that a field of a header always has."""
     return next(row["value"] for row in table(heading) if row["field"] == field)
+
+
+def numbers(cell: str) -> set[int]:
+    """The numbers that a cell lists, such as `1 to 7, 15`."""
+    found: set[int] = set()
+    for part in cell.split(", "):
+        first, _, last = part.partition(" to ")
+        found |= set(range(int(first), int(last or first) + 1))
+    return found

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import re
 import struct
+from collections.abc import Iterable
 
 import duckdb
 import pytest
-from tests.storage.documented.document import Row, table
+from google.protobuf.message import Message as AnyMessage
+from tests.storage.documented.document import Row, numbers, table
 from tests.storage.documented.reader import place
 from tests.storage.documented.written import Written
 
@@ -16,8 +18,6 @@ from remora.v1.message_pb2 import Message
 from remora_server import _native
 
 TYPES = {"bool": "BOOLEAN", "int64": "BIGINT", "double": "DOUBLE", "text": "VARCHAR", "bytes": "BLOB"}
-CALLERS_CONVERSATION, CALLERS_MESSAGE = set(range(1, 8)), set(range(3, 14))
-"""The numbers of the fields that callers set and a store keeps encoded."""
 
 
 def documented_tables() -> dict[str, list[str]]:
@@ -28,6 +28,16 @@ def documented_tables() -> dict[str, list[str]]:
         declared = [column.split(" ") for column in kind["columns"].split(", ") if column]
         tables[kind["kind"]] = [*of_kind[:at], *(f"{name} {TYPES[of]}?" for name, of in declared), *of_kind[at + 1 :]]
     return tables
+
+
+def documented_fields(change: str) -> set[int]:
+    """The numbers of the fields that an encoded message in a change may have."""
+    return next(numbers(row["fields"]) for row in table("Encoded messages") if row["of"] == change)
+
+
+def fields_of(messages: Iterable[AnyMessage]) -> set[int]:
+    """The numbers of the fields that are set in some of these messages."""
+    return {field.number for message in messages for field, _ in message.ListFields()}
 
 
 def test_the_tables_are_documented(database: duckdb.DuckDBPyConnection) -> None:
@@ -86,8 +96,7 @@ def test_a_conversation_is_known_by_the_revision_that_created_it(
     rows = database.execute("SELECT uid, body FROM conversations").fetchall()
 
     assert {uid for uid, _ in rows} == created - deleted
-    for _, body in rows:
-        assert {field.number for field, _ in Conversation.FromString(body).ListFields()} <= CALLERS_CONVERSATION
+    assert fields_of(Conversation.FromString(body) for _, body in rows) == documented_fields("put_conversation")
 
 
 def test_the_row_of_a_message_has_its_body_without_the_text(
@@ -96,10 +105,9 @@ def test_the_row_of_a_message_has_its_body_without_the_text(
     puts = {(change.revision, change.content.sequence): change.content for change in written.changes("put_message")}
     rows = database.execute("SELECT revision, sequence, text, body FROM messages").fetchall()
 
-    assert rows
+    assert fields_of(Message.FromString(put.body) for put in puts.values()) == documented_fields("put_message")
     for revision, sequence, text, body in rows:
         whole, kept = Message.FromString(puts[revision, sequence].body), Message.FromString(body)
-        assert {field.number for field, _ in whole.ListFields()} <= CALLERS_MESSAGE
         assert (whole.text, kept.text) == (text, "")
         kept.text = text
         assert kept == whole

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+import re
 import struct
 import time
 from pathlib import Path
@@ -18,18 +19,21 @@ from google.protobuf.message import Message
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.examples import examples
+from tests.faults.sidecar import ROOT
 from tests.storage.declared import ITEMS, WITH_ITEMS, Item
-from tests.storage.documented.document import Row, table
+from tests.storage.documented.document import Row, numbers, table
 from tests.storage.documented.reader import key
 from tests.storage.documented.written import MEMORY, REQUEST_ID, Written, changes, read
 from tests.storage.opening import READ, WRITE, open_store
 from tests.storage.test_formats import FORMATS, unpacked
 
+from remora.v1.conversation_pb2 import Conversation
 from remora.v1.memory_service_pb2 import SetWorkingMemoryRequest
 from remora.v1.message_pb2 import Message as WireMessage
 from remora_server.domain.conversations import ConversationDraft
 from remora_server.domain.receipts import ReceiptDraft, ReplyItem
 from remora_server.domain.windows import WHOLE, Cover, Summary, Window
+from remora_server.rpc.handlers import decode
 from remora_server.storage.records.records import Put
 from remora_server.storage.records.uploads import Upload, Uploaded
 from remora_server.storage.schema import keys
@@ -61,6 +65,51 @@ def test_every_documented_change_is_read_from_a_journal(written: Written, upload
     found = {change.name for store in stores for change in changes(store.journal.records)}
 
     assert found == {row["change"] for row in table("Changes")}
+
+
+def test_the_fields_of_encoded_messages_are_documented() -> None:
+    rows = {row["of"]: row for row in table("Encoded messages")}
+    conversation: Descriptor = Conversation.DESCRIPTOR
+    message: Descriptor = WireMessage.DESCRIPTOR
+
+    of_conversation = {conversation.fields_by_name[name].number for name in ConversationDraft.__struct_fields__}
+    of_message = {field.number for field in message.fields if field.name not in decode.NOT_IN_BODY}
+
+    assert numbers(rows["put_conversation"]["fields"]) == of_conversation
+    assert numbers(rows["put_message"]["fields"]) == of_message
+
+
+def test_the_fields_that_the_engine_reads_are_documented() -> None:
+    searched = ", ".join(str(kind.number) for kind in KINDS if kind.is_searched)
+    [items] = (kind.number for kind in KINDS if kind.holds_items)
+    of_windows = read_by_engine("message.rs", "Message", "CallerMessage", "FilteredMessage")
+    of_chats = set(map(int, re.findall(r"pub\(super\) const \w+: u32 = (\d+);", source("chats/src/message.rs"))))
+
+    rows = {row["of"]: row for row in table("Encoded messages")}
+    reads = {of: numbers(row["that the engine reads"]) for of, row in rows.items() if "other" not in of}
+
+    assert reads == {
+        "put_conversation": read_by_engine("message.rs", "Conversation"),
+        "put_message": (of_windows | of_chats) & numbers(rows["put_message"]["fields"]),
+        f"put_record of kind {searched}": read_by_engine("message.rs", "Vector", "VectorText"),
+        f"put_record of kind {items}": read_by_engine("store_item.rs", "StoreItem", "StoreItemIndex"),
+    }
+
+
+def source(path: str) -> str:
+    """A file of the engine."""
+    return (ROOT / "rust" / path).read_text("utf-8")
+
+
+def read_by_engine(file: str, *structs: str) -> set[int]:
+    """The numbers of the fields that structs of the engine have."""
+    found: set[int] = set()
+    for struct_name in structs:
+        [body] = re.findall(
+            rf"^pub struct {struct_name} {{\n(.*?)^}}", source(f"wire/src/{file}"), re.MULTILINE | re.DOTALL
+        )
+        found |= set(map(int, re.findall(r'tag = "(\d+)"', body)))
+    return found
 
 
 @pytest.fixture(scope="module")

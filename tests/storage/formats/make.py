@@ -27,7 +27,11 @@ from tests.storage.formats.wire import Json, answers, ask
 HERE = Path(__file__).parent
 TENANTS = ("acme", "globex")
 USERS = ("sarah", "tom", "zoé", "gone")
-CONVERSATIONS = ("trip", "shared", "ended", "bare", "long")
+CONVERSATIONS = ("trip", "shared", "ended", "bare", "long", "whole")
+ATTRIBUTES = {
+    "null": {"nullValue": None}, "boolean": {"boolean": True}, "integer": {"integer": "7"}, "number": {"number": 0.5},
+    "text": {"text": "blue"},
+}  # fmt: skip
 SETTINGS = ("--segment-bytes", "1MiB", "--model-dir", str(ROOT / ".cache" / "model"))
 
 
@@ -63,6 +67,28 @@ class Writer:
             "AppendMessages",
             conversationId=conversation, userId=user, messages=list(messages), createIfMissing=new,
         )  # fmt: skip
+
+    def whole_conversation(self, conversation: str, user: str) -> None:
+        """A conversation and messages that have every field that callers set."""
+        policy = {"maxTokens": 1000, "summarize": {"keepMessages": 1, "byClient": True}}
+        self.write(
+            "CreateConversation",
+            conversation={
+                "id": conversation, "userId": user, "resourceId": "page", "title": "all fields", "storageLimit": 100,
+                "metadata": encoded(b"\x00\xff"), "attributes": ATTRIBUTES, "shortTerm": policy,
+            },
+        )  # fmt: skip
+        call = {"id": "c1", "name": "trains", "arguments": encoded(b'{"to": "Porto"}')}
+        media = {"images": [{"width": 640, "height": 480, "detail": "IMAGE_DETAIL_LOW"}], "uncounted": ["audio"]}
+        said = {"name": "Ann", "sentTime": "2026-01-01T00:00:00.000001Z", "sessionId": "first"}
+        opaque = {"parts": encoded(b"\x00parts"), "metadata": encoded(b"\x00metadata"), "attributes": ATTRIBUTES}
+        self.append(
+            conversation,
+            user,
+            message("asks", "a picture of the station", **said, **opaque, media=media),
+            message("calls", "", role="assistant", toolCalls=[call]),
+            message("answers", "at 9 and at 11", role="tool", toolResultIds=["c1"]),
+        )
 
     def steps(self, user: str, *steps: Json) -> None:
         self.write("SaveSteps", steps=[{"userId": user, **each} for each in steps])
@@ -150,6 +176,7 @@ def first_half(writer: Writer) -> None:
     writer.append("ended", "tom", message("a", "this goes"))
     writer.append("bare", "gone", message("a", "of one who goes"))
     writer.append("long", "zoé", *(message(f"n{n}", "a longer text " * 8) for n in range(10)))
+    writer.whole_conversation("whole", "sarah")
     writer.steps("sarah", *(step(f"s{n}", "trip", n) for n in range(8)), step("s", "shared", 0))
     writer.steps("tom", step("s", "shared", 3), step("t", "shared", 1), step("same", "ended", 0))
     writer.steps("zoé", *(step(f"z{n}", "long", n % 7, arguments=encoded(bytes([n] * 100))) for n in range(40)))

@@ -49,7 +49,7 @@ DEFAULT_HITS, MAX_HITS = 10, 1_000
 # Sequences stay far below this: a larger bound has the same effect.
 MAX_SEQUENCE = 2**63 - 1
 
-_NOT_IN_BODY = (
+NOT_IN_BODY = (
     "id",
     "user_id",
     "embedding",
@@ -59,6 +59,7 @@ _NOT_IN_BODY = (
     "update_time",
     "token_count",
 )
+"""The fields of a message that are stored apart from its body, or that the server sets."""
 
 OPERATORS = {
     number: filters.Operator[name.removeprefix("OPERATOR_")]
@@ -96,7 +97,7 @@ def message(given: Message) -> MessageDraft:
     """A message of a write. Uses the message up."""
     message_id, clear = given.id, cast("Callable[[str], None]", given.ClearField)
     embedding = _embedding(given.embedding) if given.HasField("embedding") else None
-    for name in _NOT_IN_BODY:
+    for name in NOT_IN_BODY:
         clear(name)
     if given.HasField("sent_time"):
         _cut_to_micros(given.sent_time)
