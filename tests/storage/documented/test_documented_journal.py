@@ -10,8 +10,18 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from tests.storage.documented.document import layout, table
-from tests.storage.documented.reader import SEGMENT, Journal, Record, Refused, checksum, u32
+from tests.storage.documented.document import FILE, layout, table
+from tests.storage.documented.reader import (
+    ALIGNMENT,
+    BATCH,
+    RECORD_BYTES,
+    SEGMENT,
+    Journal,
+    Record,
+    Refused,
+    checksum,
+    u32,
+)
 from tests.storage.documented.written import Written
 
 from remora_server import _native
@@ -61,6 +71,17 @@ def test_the_reader_of_the_document_reads_what_a_server_wrote(written: Written) 
     assert journal.torn is None
     assert journal.note.published == journal.last_revision
     assert 0 < journal.note.applied <= journal.last_revision
+
+
+def test_a_segment_has_the_documented_bytes_at_least_and_at_most(tmp_path: Path) -> None:
+    least = layout(SEGMENT)["zeros"].stop + 2 * layout(BATCH)["first_revision"].stop + RECORD_BYTES + ALIGNMENT
+    assert f"at least {least:,} and at most 2^30" in " ".join(FILE.read_text("utf-8").split())
+
+    opened = partial(_native.Core, store_id=bytes(range(16)), applied_revision=0)
+    opened(str(tmp_path / "least"), segment_bytes=least).close()
+    for wrong in (least - 1, (1 << 30) + 1):
+        with pytest.raises(_native.JournalError, match="segment_bytes"):
+            opened(str(tmp_path / "wrong"), segment_bytes=wrong)
 
 
 Harm = Callable[[list[Path], Journal], object]
