@@ -18,7 +18,7 @@ MEMORY = {"scope": {"userId": "sarah"}, "content": "AAEC", "requestId": REQUEST_
 
 
 class Change(Struct, frozen=True):
-    """A change, the record that it is in, that one's revision, and its place there."""
+    """A change, the record that it is in, that one's revision, and its position there."""
 
     record: record_pb2.Record
     revision: int
