@@ -18,8 +18,10 @@ from pathlib import Path
 import duckdb
 import grpc
 import pytest
+from google.protobuf.descriptor_pb2 import MethodOptions
 from tests.faults.sidecar import ROOT, Sidecar
-from tests.storage.formats.make import TENANTS
+from tests.input.callers import METHODS
+from tests.storage.formats.make import BY_ID, NOT_ASKED, TENANTS, reads
 from tests.storage.formats.wire import answers
 
 from remora_server.main import main
@@ -66,6 +68,18 @@ def test_every_release_and_every_schema_since_the_oldest_has_a_sample(tmp_path: 
 
     assert releases <= {folder.name for folder in FORMATS}
     assert schemas == set(range(min(schemas), SCHEMA_VERSION + 1))
+
+
+def test_a_sample_is_asked_every_read_whose_reply_follows_from_the_store_alone() -> None:
+    contract = {
+        name
+        for name, method in METHODS.items()
+        if method.GetOptions().idempotency_level == MethodOptions.NO_SIDE_EFFECTS
+    }
+
+    asked = {method for method, _ in reads()}
+
+    assert contract == {*asked, *BY_ID, *NOT_ASKED}
 
 
 @contextmanager

@@ -1,9 +1,10 @@
 """Makes the sample of a format: `python -m tests.storage.formats.make NAME`, with the version that writes it.
 
 A folder NAME then holds one store twice: `closed.tar.xz` as it was closed after the first half of its writes, and
-`killed.tar.xz` as it was killed after the second. Beside each is what the server that wrote it says to every read
-(`closed.json`) and an export of each tenant (`closed.acme.jsonl`). The journal reaches back to the first revision. What
-the second half wrote is in the journal, and perhaps in the database's log, but not in the database's file.
+`killed.tar.xz` as it was killed after the second. Beside each is what the server that wrote it says to reads of all
+that follows from the store alone (`closed.json`), and an export of each tenant (`closed.acme.jsonl`). The journal
+reaches back to the first revision. What the second half wrote is in the journal, and perhaps in the database's log, but
+not in the database's file.
 """
 
 from __future__ import annotations
@@ -17,12 +18,17 @@ import sys
 import tarfile
 import tempfile
 import time
+from collections.abc import Iterator
+from itertools import chain
 from pathlib import Path
+from typing import TypeAlias
 
 import grpc
 from tests.commands.terminal import done
 from tests.faults.sidecar import ROOT, Sidecar
 from tests.storage.formats.wire import Json, answers, ask
+
+from remora_server.storage.schema.kinds import BODY_PARTS, CONVERSATION_BODY_PARTS
 
 HERE = Path(__file__).parent
 TENANTS = ("acme", "globex")
@@ -32,7 +38,9 @@ ATTRIBUTES = {
     "null": {"nullValue": None}, "boolean": {"boolean": True}, "integer": {"integer": "7"}, "number": {"number": 0.5},
     "text": {"text": "blue"},
 }  # fmt: skip
-SETTINGS = ("--segment-bytes", "1MiB", "--model-dir", str(ROOT / ".cache" / "model"))
+NEVER_WRITTEN = {BODY_PARTS.name, CONVERSATION_BODY_PARTS.name}
+"""Kinds of which no call writes records: no message of the contract is so long that its body is uploaded in parts."""
+SETTINGS = ("--segment-bytes=1MiB", "--receipt-days=36500", "--model-dir", str(ROOT / ".cache" / "model"))
 
 
 def encoded(data: bytes) -> str:
@@ -89,6 +97,18 @@ class Writer:
             message("calls", "", role="assistant", toolCalls=[call]),
             message("answers", "at 9 and at 11", role="tool", toolResultIds=["c1"]),
         )
+
+    def summary(self, conversation: str, text: str) -> None:
+        """Summarise all messages but the newest, and so move the window."""
+        plan = ask(self._channel, self._tenant, "PlanSummary", {"conversationId": conversation, "keepMessages": 1})
+        self.write("CommitSummary", conversationId=conversation, cover=plan["cover"], text=text, model="own")
+
+    def context(self, conversation: str, user: str) -> None:
+        """Read a context, and wait until its receipt is written."""
+        wanted = {"conversationId": conversation, "userId": user, "maxTokens": 1000, "recentMessages": 2}
+        known = {"query": "Where does she live?", "facts": {"k": 3}, "staticFacts": True}
+        ask(self._channel, self._tenant, "AssembleContext", {**wanted, **known})
+        ask(self._channel, self._tenant, "ListReceipts", {})
 
     def steps(self, user: str, *steps: Json) -> None:
         self.write("SaveSteps", steps=[{"userId": user, **each} for each in steps])
@@ -175,11 +195,11 @@ def first_half(writer: Writer) -> None:
     writer.append("shared", "sarah", message("a", "sarah's"))
     writer.append("ended", "tom", message("a", "this goes"))
     writer.append("bare", "gone", message("a", "of one who goes"))
-    writer.append("long", "zoé", *(message(f"n{n}", "a longer text " * 8) for n in range(10)))
+    writer.append("long", "zoé", *(message(f"n{n}", "a longer text " * 8) for n in range(7)))
     writer.whole_conversation("whole", "sarah")
-    writer.steps("sarah", *(step(f"s{n}", "trip", n) for n in range(8)), step("s", "shared", 0))
+    writer.steps("sarah", *(step(f"s{n}", "trip", n) for n in range(6)), step("s", "shared", 0))
     writer.steps("tom", step("s", "shared", 3), step("t", "shared", 1), step("same", "ended", 0))
-    writer.steps("zoé", *(step(f"z{n}", "long", n % 7, arguments=encoded(bytes([n] * 100))) for n in range(40)))
+    writer.steps("zoé", *(step(f"z{n}", "long", n % 7, arguments=encoded(bytes([n] * 20))) for n in range(9)))
     writer.steps("sarah", step("s2", "trip", 9, content="replaced"), step("s3", "trip", 0, content="moved"))
     writer.steps("gone", step("g", "bare", 0), step("g", "shared", 0))
     writer.memory(b"of the trip", conversationId="trip")
@@ -193,22 +213,30 @@ def first_half(writer: Writer) -> None:
     for user in ("sarah", "tom", "gone"):
         writer.entry(f"of {user}", user)
         writer.trace(f"of {user}", user)
-    for user in ("", "sarah", "gone"):
-        writer.vectors("notes", user, *range(4))
+    for user, count in (("", 4), ("sarah", 4), ("gone", 1)):
+        writer.vectors("notes", user, *range(count))
+        writer.items(["facts", f"of {user}"], user, *range(count))
+        writer.thread(f"of {user}", user, *range(min(count, 3)))
     writer.vectors("cleared", "tom", 1, 2)
-    for user in ("sarah", "gone"):
-        writer.memory_items(user, *range(3))
-        writer.facts(user, "Berlin", "Munich")
-    for user in ("", "sarah", "gone"):
-        writer.items(["facts", f"of {user}"], user, *range(4))
-    for user in ("", "sarah", "gone"):
-        writer.thread(f"of {user}", user, *range(3))
+    writer.memory_items("sarah", *range(3))
+    writer.facts("sarah", "Berlin", "Munich")
+    writer.memory_items("gone", 0)
+    writer.facts("gone", "Berlin")
     writer.write("SetStaticFacts", facts=[{"id": "hours", "content": "Open from 9 to 5"}])
     writer.items(["lasting"], "tom", 1, ttl="315360000s")
+    writer.context("trip", "sarah")
+    writer.context("shared", "tom")
+    writer.append("whole", "sarah", message("asks again", "the way back"))
+    writer.summary("whole", "She asked for trains.")
 
 
 def second_half(writer: Writer) -> None:
-    """Every kind of change, over what the first half left and over what this half wrote."""
+    """Every kind of change and of record, over what the first half left and over what this half wrote."""
+    change_conversations(writer)
+    change_others(writer)
+
+
+def change_conversations(writer: Writer) -> None:
     writer.append("trip", "sarah", message("m1", "replaced"), message("m9", "new"), message("m10", ""))
     writer.write("DeleteMessages", conversationId="trip", userId="sarah", messageIds=["m2", "m9"])
     writer.append("fresh", "tom", *(message(f"f{n}", f"fresh {n}") for n in range(3)))
@@ -236,6 +264,11 @@ def second_half(writer: Writer) -> None:
     writer.write("ClearMessages", userId="zoé")
     writer.steps("zoé", step("z1", "long", 5, content="after all was cleared"))
     writer.memory(b"again", userId="tom")
+    writer.append("whole", "sarah", message("says", "by night"))
+    writer.summary("whole", "She asked for trains there and back.")
+
+
+def change_others(writer: Writer) -> None:
     writer.write(
         "UpdateWorkflowRun",
         run={"id": "waits", "status": "WORKFLOW_STATUS_RUNNING", "output": encoded(b"out")}, updateMask="status,output",
@@ -257,23 +290,156 @@ def second_half(writer: Writer) -> None:
     writer.write("DeleteItems", keys=[{"namespace": ["facts", "of "], "key": "k0"}])
     writer.write("UpdateSpan", span={"traceId": "of sarah", "spanId": "s0", "name": "ended"}, updateMask="name")
     writer.write("PruneLogRecords", recordedBefore="2026-01-01T00:00:00.000000001Z")
+    writer.thread("of zoé", "zoé", *range(2))
+    writer.trace("of zoé", "zoé")
+    writer.entry("of zoé", "zoé")
+    writer.write("DeleteThread", threadId="of ")
+    writer.write("SetStaticFacts", facts=[{"id": "hours", "content": "Open from 9 to 4"}])
+    writer.context("trip", "sarah")
 
 
-def reads() -> list[Json]:
-    """Every read of everything."""
-    conversations = [*CONVERSATIONS, "fresh"]
-    asked: list[tuple[str, Json]] = [
-        ("ListConversations", {"orderBy": "CONVERSATION_ORDER_CREATE_TIME"}),
-        ("CountConversations", {}),
-    ]
-    for conversation in conversations:
+Asked: TypeAlias = tuple[str, Json]
+"""A method and a request."""
+
+
+def reads_of_conversations() -> Iterator[Asked]:
+    yield "ListConversations", {"orderBy": "CONVERSATION_ORDER_CREATE_TIME"}
+    yield "CountConversations", {}
+    for conversation in (*CONVERSATIONS, "fresh"):
         whole = {"conversationId": conversation}
-        asked += [("GetConversation", whole), ("GetWorkingMemory", {"scope": whole})]
+        for method in ("GetConversation", "GetWindow"):
+            yield method, whole
+        yield "GetWorkingMemory", {"scope": whole}
         for user in USERS:
-            asked += [(method, {**whole, "userId": user}) for method in ("ListMessages", "ListSteps")]
-            asked.append(("ListSteps", {**whole, "userId": user, "operationId": "op1", "limit": 3}))
-    asked += [("GetWorkingMemory", {"scope": {"userId": user}}) for user in USERS]
-    return [{"tenant": tenant, "method": method, "request": request} for tenant in TENANTS for method, request in asked]
+            for method in ("ListMessages", "ListSteps"):
+                yield method, {**whole, "userId": user}
+            yield "ListSteps", {**whole, "userId": user, "operationId": "op1", "limit": 3}
+    for query in ({"view": "MESSAGE_VIEW_ALL"}, {"view": "MESSAGE_VIEW_ALL", "roles": ["assistant", "tool"]}):
+        yield "ListMessages", {"conversationId": "whole", **query}
+
+
+def reads_of_memories() -> Iterator[Asked]:
+    yield "GetStaticFacts", {}
+    for user in USERS:
+        yield "GetWorkingMemory", {"scope": {"userId": user}}
+        yield "ListMemoryItems", {"userId": user}
+        yield "ListMemoryItems", {"userId": user, "filter": {"tags": ["order"]}}
+        yield "GetMemoryItem", {"userId": user, "itemId": "i2"}
+        yield "ListFacts", {"userId": user}
+        yield "ListFacts", {"userId": user, "times": {"atAnyTime": True}}
+
+
+def reads_of_runs() -> Iterator[Asked]:
+    yield "ListWorkflowIds", {}
+    yield "GetWorkflowStats", {"workflowId": "booking"}
+    yield "ListWorkflowRuns", {}
+    yield "ListWorkflowRuns", {"metadata": encoded(b'{"seats": 2}'), "orderBy": "WORKFLOW_RUN_ORDER_START_TIME"}
+    for run in ("waits", "ends", "of one who goes", "fresh"):
+        for method in ("GetWorkflowRun", "ListWorkflowSteps", "ListTimelineEvents"):
+            yield method, {"runId": run}
+        for number in range(2):
+            yield "GetWorkflowStep", {"runId": run, "stepId": f"s{number}"}
+            yield "GetTimelineEvent", {"runId": run, "eventId": f"e{number}"}
+
+
+def reads_of_observations() -> Iterator[Asked]:
+    yield "ListHistoryEntries", {"agentId": "planner"}
+    yield "ListTraces", {}
+    yield "ListTraces", {"attributes": encoded(b'{"entity.id": "planner"}')}
+    yield "ListLogRecords", {}
+    yield "ListLogRecords", {"bodyContains": "sai", "minSeverityNumber": 9, "newestFirst": True}
+    for user in USERS:
+        named = f"of {user}"
+        yield "GetHistoryEntry", {"entryId": named, "withRelated": True}
+        yield "ListEntrySteps", {"entryId": named}
+        yield "GetEntryStep", {"entryId": named, "stepId": "s1"}
+        yield "ListSpans", {"traceId": named}
+        yield "GetSpan", {"traceId": named, "spanId": "s0"}
+        yield "ListLogRecords", {"traceId": named}
+
+
+def reads_of_collections() -> Iterator[Asked]:
+    yield "ListCollections", {}
+    for collection in ("notes", "cleared"):
+        yield "GetCollection", {"collectionId": collection}
+        for user in ("", *USERS):
+            owned = {"collectionId": collection, "userId": user}
+            yield "CountVectors", owned
+            yield "GetVectors", {**owned, "ids": [f"v{number}" for number in range(8)]}
+
+
+def reads_of_the_store() -> Iterator[Asked]:
+    yield "ListNamespaces", {}
+    yield "SearchItems", {"search": {"limit": 100}}
+    for user in ("", *USERS):
+        namespace = ["facts", f"of {user}"]
+        yield "GetItems", {"keys": [{"namespace": namespace, "key": f"k{number}"} for number in range(8)]}
+    yield "GetItems", {"keys": [{"namespace": ["lasting"], "key": "k1"}]}
+
+
+def reads_of_threads() -> Iterator[Asked]:
+    yield "ListThreads", {}
+    for user in ("", *USERS):
+        thread = {"threadId": f"of {user}"}
+        yield "ListCheckpoints", thread
+        names = [{**thread, "checkpointId": f"c{number}"} for number in range(3)]
+        yield "GetCheckpoints", {"names": names}
+        yield "ListChannelHistory", {"name": names[-1], "channels": ["a", "b"]}
+        for channel, version in (("a", "2"), ("b", "0")):
+            value = {"channel": channel, "version": {"integer": version}}
+            yield "ReadCheckpointValue", {**thread, "channel": value}
+        yield "ReadCheckpointValue", {**thread, "write": {"checkpointId": "c2", "taskId": "k"}}
+
+
+def reads() -> Iterator[Asked]:
+    """Every read of everything whose reply follows from the store alone: no searches that a model decides."""
+    yield from reads_of_conversations()
+    yield from reads_of_memories()
+    yield from reads_of_runs()
+    yield from reads_of_observations()
+    yield from reads_of_collections()
+    yield from reads_of_the_store()
+    yield from reads_of_threads()
+    yield "ListReceipts", {}
+
+
+BY_ID = ("GetReceipt", "ReplayContext", "GetFact")
+"""Reads that need ids that the server made."""
+NOT_ASKED = (
+    # What a model has a part in, and what compares and plans for people and clients.
+    "SearchMessages", "AssembleContext", "ReadConversation", "SearchMemoryItems", "SearchFacts", "SearchVectors",
+    "DiffContexts", "PlanSummary",
+    # What follows from the request alone.
+    "CountTokens", "Embed", "TrimMessages", "ValidateHistory", "ClearToolUses",
+    # What the server says of itself, and what is kept beside the answers.
+    "GetStatus", "ReadBackup", "ExportRecords",
+)  # fmt: skip
+"""The other reads of the contract."""
+
+
+def reads_of_lists() -> Iterator[Asked]:
+    """What shows all of a tenant in one reply."""
+    whole = ("ListConversations", "ListWorkflowRuns", "ListHistoryEntries", "ListTraces", "ListLogRecords")
+    for method in (*whole, "ListCollections", "ListNamespaces", "ListThreads", "ListReceipts", "GetStaticFacts"):
+        yield method, {}
+
+
+def reads_of_what_is_there(channel: grpc.Channel, tenant: str) -> Iterator[Asked]:
+    """Reads of what has ids that the server made."""
+    for receipt in ask(channel, tenant, "ListReceipts", {})["receipts"]:
+        for method in ("GetReceipt", "ReplayContext"):
+            yield method, {"receiptId": receipt["id"]}
+    for fact in ask(channel, tenant, "ListFacts", {"userId": "sarah"})["facts"]:
+        yield "GetFact", {"userId": "sarah", "factId": fact["id"]}
+
+
+def asked_for(channel: grpc.Channel) -> Iterator[Json]:
+    """All reads for the first tenant. The others have the same, and their exports say so: they are asked for lists."""
+    first, *others = TENANTS
+    of_first = ((first, read) for read in chain(reads(), reads_of_what_is_there(channel, first)))
+    of_others = ((tenant, read) for tenant in others for read in reads_of_lists())
+    for tenant, (method, request) in chain(of_first, of_others):
+        yield {"tenant": tenant, "method": method, "request": request}
 
 
 def settled(channel: grpc.Channel) -> None:
@@ -297,9 +463,9 @@ def keep(data: Path, name: str, folder: Path) -> None:
         sidecar = Sidecar(Path(place), *SETTINGS)
         sidecar.start()
         with grpc.insecure_channel(sidecar.endpoint) as channel:
-            asked = reads()
+            asked = list(asked_for(channel))
             told = [{**read, **answer} for read, answer in zip(asked, answers(channel, asked), strict=True)]
-        lines = (json.dumps(each, sort_keys=True, ensure_ascii=False) for each in told)
+        lines = (json.dumps(each, sort_keys=True, ensure_ascii=False, separators=(",", ":")) for each in told)
         (folder / f"{name}.json").write_text("[\n" + ",\n".join(lines) + "\n]\n", "utf-8")
         for tenant in TENANTS:
             (folder / f"{name}.{tenant}.jsonl").write_bytes(done(sidecar.endpoint, "export", "-", "--tenant", tenant))
@@ -316,8 +482,8 @@ def main() -> None:
             with grpc.insecure_channel(sidecar.endpoint) as channel:
                 for tenant in TENANTS:
                     half(Writer(channel, tenant))
+                settled(channel)
                 if name == "closed":
-                    settled(channel)
                     sidecar.stop()
                 else:
                     sidecar.kill()

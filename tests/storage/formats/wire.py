@@ -14,6 +14,8 @@ Json: TypeAlias = "dict[str, Any]"
 TIMEOUT_SECONDS = 30.0
 OF_THE_SERVER = ("revision", "nextPageToken")
 """Fields of replies that another server fills in otherwise."""
+RENDERED = ("memory", "earlier", "text")
+"""Fields of a context that a later version may render in another way."""
 
 
 def ask(channel: grpc.Channel, tenant: str, name: str, request: Json) -> Json:
@@ -36,6 +38,14 @@ def answers(channel: grpc.Channel, reads: list[Json]) -> list[Json]:
 
 def _answer(channel: grpc.Channel, tenant: str, method: str, request: Json) -> Json:
     try:
-        return {"reply": ask(channel, tenant, method, request)}
+        return {"reply": _kept(method, ask(channel, tenant, method, request))}
     except grpc.RpcError as error:
         return {"refused": error.code().name}
+
+
+def _kept(method: str, reply: Json) -> Json:
+    """What every later version replies as well."""
+    if method != "ReplayContext":
+        return reply
+    context = {key: value for key, value in reply["context"].items() if key not in RENDERED}
+    return {**{key: value for key, value in reply.items() if key != "identical"}, "context": context}
