@@ -1,7 +1,10 @@
 """Stores and exports that versions up to this one wrote, kept in `formats`: this one shows of them what those did.
 
-A store of each is opened as it was closed and as it was killed, with unapplied changes of every kind in its journal;
-without its database's log, so that more is unapplied; and without its database, which is then rebuilt.
+A store of each is opened as it was closed and as it was killed, with unapplied changes in its journal; without its
+database's log, so that more is unapplied; and without its database, which is then rebuilt.
+
+A sample of the present schema has records of every kind that calls write, and unapplied changes of every kind. Answers
+that a model has a part in, such as those of searches, are not compared.
 """
 
 from __future__ import annotations
@@ -21,7 +24,9 @@ import pytest
 from google.protobuf.descriptor_pb2 import MethodOptions
 from tests.faults.sidecar import ROOT, Sidecar
 from tests.input.callers import METHODS
-from tests.storage.formats.make import BY_ID, NOT_ASKED, TENANTS, reads
+from tests.storage.documented.document import table
+from tests.storage.documented.written import changes, read
+from tests.storage.formats.make import BY_ID, NEVER_WRITTEN, NOT_ASKED, TENANTS, reads
 from tests.storage.formats.wire import answers
 
 from remora_server.main import main
@@ -29,6 +34,7 @@ from remora_server.storage.database.database import FILE_NAME, SCHEMA_VERSION
 from remora_server.storage.recovery.inspection import inspect_store
 from remora_server.storage.recovery.mending import WAL_NAME
 from remora_server.storage.recovery.salvage import repair
+from remora_server.storage.schema.kinds import KINDS
 
 FORMATS = sorted(path.parent for path in Path(__file__).with_name("formats").glob("*/closed.json"))
 WITHOUT: tuple[tuple[str, tuple[str, ...]], ...] = (
@@ -68,6 +74,29 @@ def test_every_release_and_every_schema_since_the_oldest_has_a_sample(tmp_path: 
 
     assert releases <= {folder.name for folder in FORMATS}
     assert schemas == set(range(min(schemas), SCHEMA_VERSION + 1))
+
+
+def test_a_sample_of_the_present_schema_has_records_and_unapplied_changes_of_every_kind(tmp_path: Path) -> None:
+    present = [folder for folder in FORMATS if schema_of(folder, tmp_path / folder.name) == SCHEMA_VERSION]
+    kinds = {kind.name for kind in KINDS} - NEVER_WRITTEN
+    written_now = {row["change"] for row in table("Changes") if "read as" not in row["effect"]}
+
+    found = [contents(folder, tmp_path / f"{folder.name}, both") for folder in present]
+
+    assert (kinds, kinds, written_now) in found
+
+
+def contents(folder: Path, place: Path) -> tuple[set[str], set[str], set[str]]:
+    """The kinds of records in the database of a sample, the kinds in its journal behind that, and the changes there."""
+    closed, killed = (unpacked(folder, name, place / name) for name in ("closed", "killed"))
+    with duckdb.connect(str(closed / FILE_NAME), read_only=True) as database:
+        tables = {name for (name,) in database.execute("SELECT table_name FROM duckdb_tables()").fetchall()}
+        names = {kind.number: kind.name for kind in KINDS if kind.name in tables}
+        filled = {name for name in names.values() if database.execute(f"SELECT 1 FROM {name} LIMIT 1").fetchall()}
+    applied = read(closed).journal.last_revision
+    later = [change for change in changes(read(killed).journal.records) if change.revision > applied]
+    put = {names[change.content.kind] for change in later if change.name == "put_record"}
+    return filled, put, {change.name for change in later}
 
 
 def test_a_sample_is_asked_every_read_whose_reply_follows_from_the_store_alone() -> None:
