@@ -1,7 +1,8 @@
 """Stores and exports that versions up to this one wrote, kept in `formats`: this one shows of them what those did.
 
 A store of each is opened as it was closed and as it was killed, with unapplied changes in its journal; without its
-database's log, so that more is unapplied; and without its database, which is then rebuilt.
+database's log, so that more is unapplied; and without its database, which is then rebuilt. Of these five ways, `make
+check` runs three: the two that lie between others are for `make faults`.
 
 A sample of the present schema has records of every kind that calls write, and unapplied changes of every kind. Answers
 that a model has a part in, such as those of searches, are not compared.
@@ -46,7 +47,7 @@ WITHOUT: tuple[tuple[str, tuple[str, ...]], ...] = (
 )
 """Stores, and what is taken from them before they are opened."""
 BETWEEN = [WITHOUT[1], WITHOUT[3]]
-"""What lies between others, for `make faults`."""
+"""What lies between others: only `make faults` runs it."""
 STORES = [
     pytest.param(folder, *store, marks=pytest.mark.faults if store in BETWEEN else pytest.mark.slow)
     for folder in FORMATS
