@@ -570,6 +570,22 @@ def test_a_difference_says_that_a_message_was_erased_or_replaced(caller: DirectC
     assert "the message was replaced at revision" in found.changed[0].why
 
 
+def test_a_difference_says_that_a_static_fact_and_the_system_text_were_changed(caller: DirectCaller) -> None:
+    contexts = []
+    for closing, system in ((6, "Be brief."), (7, "Be short.")):
+        fact = StaticFact(id="s", content=f"Offices close at {closing}.")
+        ask(caller, "SetStaticFacts", pb.SetStaticFactsRequest(facts=[fact]))
+        contexts.append(assemble(caller, search=None, query="", max_tokens=200, system=system, static_facts=True))
+
+    found = diff(caller, *(context.receipt_id for context in contexts))
+
+    assert [(change.after.section, change.why) for change in found.changed] == [
+        (pb.SECTION_SYSTEM, "the system text was changed"),
+        (pb.SECTION_STATIC_FACTS, "the static fact was changed"),
+    ]
+    assert found.unchanged == len(contexts[1].items) - 2
+
+
 def test_contexts_share_the_messages_that_both_have(store: LocalStore, caller: DirectCaller) -> None:
     for _ in range(5):
         receipt(caller, assemble(caller, search=None).receipt_id)

@@ -244,8 +244,8 @@ def _change(before: Standing, after: Standing) -> str:
         told.append(f"the message was replaced at revision {after.item.revision}")
     elif before.item.digest != after.item.digest and (before.partial or after.partial):
         told.append("its text was truncated to another length")
-    elif before.item.digest != after.item.digest and after.section == "WORKING_MEMORY":
-        told.append("the working memory was changed")
+    elif before.item.digest != after.item.digest and after.section in _CHANGED:
+        told.append(_CHANGED[after.section])
     if before.section != after.section:
         told.append(f"it was {before.section.lower()} and is {after.section.lower()}")
     if before.score != after.score:
@@ -287,6 +287,12 @@ def _why_not_recent(gone: ReceiptItem, recent: Sequence[ReceiptItem]) -> str:
     return f"it is not among the recent messages, from sequence {first} to {last}"
 
 
+_CHANGED = {
+    "SYSTEM": "the system text was changed",
+    "STATIC_FACTS": "the static fact was changed",
+    "FACTS": "the fact was recorded anew",
+    "WORKING_MEMORY": "the working memory was changed",
+}
 _OUT = {
     "STATIC_FACTS": "the static facts are others, or there is no room for it",
     "WORKING_MEMORY": "there is no room for the working memory, or it was not asked for",
