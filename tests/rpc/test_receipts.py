@@ -586,6 +586,28 @@ def test_a_difference_says_that_a_static_fact_and_the_system_text_were_changed(c
     assert found.unchanged == len(contexts[1].items) - 2
 
 
+def test_a_static_fact_is_the_same_in_contexts_of_two_conversations(caller: DirectCaller) -> None:
+    ask(caller, "SetStaticFacts", pb.SetStaticFactsRequest(facts=[StaticFact(id="s", content="Offices close at 6.")]))
+    said = Message(id="1", role="user", text="Hello")
+    ask(
+        caller,
+        "AppendMessages",
+        conversations.AppendMessagesRequest(
+            conversation_id="other", user_id="v", messages=[said], create_if_missing=Conversation(user_id="v")
+        ),
+    )
+    contexts = [
+        assemble(caller, conversation_id=name, user_id=user, search=None, query="", max_tokens=200, static_facts=True)
+        for name, user in (("c", "u"), ("other", "v"))
+    ]
+
+    found = diff(caller, *(context.receipt_id for context in contexts))
+
+    changed = (*found.came_in, *found.went_out, *found.changed)
+    assert pb.SECTION_STATIC_FACTS not in {one.section for change in changed for one in (change.before, change.after)}
+    assert found.unchanged == 1
+
+
 def test_contexts_share_the_messages_that_both_have(store: LocalStore, caller: DirectCaller) -> None:
     for _ in range(5):
         receipt(caller, assemble(caller, search=None).receipt_id)

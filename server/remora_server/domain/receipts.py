@@ -199,7 +199,9 @@ class Standing(Struct, frozen=True):
 
     @property
     def place(self) -> tuple[int, int, str]:
-        return self.item.uid, self.item.sequence, self.item.message_id
+        """What it is the same by. A static fact is the tenant's, whatever conversation a context is of."""
+        uid = 0 if self.section == "STATIC_FACTS" else self.item.uid
+        return uid, self.item.sequence, self.item.message_id
 
 
 class Change(Struct, frozen=True):
