@@ -4,6 +4,8 @@
 //! names becomes a column, which follows the items from then on (`paths.rs`). Vectors are compared by their codes first,
 //! as in `remora_vectors`; an item counts as its nearest vector (`nearest.rs`).
 //!
+//! Locks, in the order in which they are taken: those of `remora_parts` up to a part's content; `Content::paths`, a leaf.
+//!
 //! It knows the encoding of items and filters. It must not know the journal or the database.
 
 mod change;

@@ -5,6 +5,10 @@
 //! once, and publishes in order. The first write or sync that fails stops the journal for good. `format` has the format,
 //! and `recovery` what is refused when a journal is opened.
 //!
+//! Locks, in the order in which they are taken: `Log::writer`, which closing and releasing hold throughout; any one of the
+//! others. `accept` runs under the lock of the queue, or under `Volatile::accepting`, so that the locks of what follows the
+//! journal come behind these. A journal without files publishes under `Volatile::accepting`, too.
+//!
 //! It knows neither the content of records nor the memory that follows the journal.
 
 mod batches;

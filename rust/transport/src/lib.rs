@@ -4,6 +4,8 @@
 //! would have to wait, and all other calls, go to a pool of threads. A reply with a revision is held until that revision is
 //! published, without a thread that waits for it. Calls for which there is no room are refused first of all.
 //!
+//! Locks: each is a leaf. None is taken while another is held, and no handler and no source is called under one.
+//!
 //! This crate does not know what a call means. `Options` bounds what a peer can make this process hold.
 
 mod admission;
