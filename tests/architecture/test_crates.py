@@ -1,8 +1,12 @@
-"""Modules of a Rust crate that stand beside each other use each other in no circle. Cargo sees that crates do not."""
+"""What the crates in `rust/` use: each other as their heads and ARCHITECTURE.md say, and their modules in no circle.
+
+Cargo sees that crates use each other in no circle.
+"""
 
 from __future__ import annotations
 
 import re
+import tomllib
 from collections.abc import Iterator
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
@@ -10,7 +14,8 @@ from typing import TypeAlias
 
 import pytest
 
-RUST = Path(__file__).resolve().parents[2] / "rust"
+ROOT = Path(__file__).resolve().parents[2]
+RUST = ROOT / "rust"
 CRATES = sorted(path.parent.name for path in RUST.glob("*/Cargo.toml"))
 
 Module: TypeAlias = tuple[str, ...]
@@ -139,3 +144,64 @@ def test_a_circle_is_found_through_what_others_hand_on(tmp_path: Path) -> None:
 
     assert set(crate.between_siblings()) == {(("a",), ("b",)), (("b",), ("a",))}
     assert circle_in(crate)
+
+
+HEAD = re.compile(r"\A(?://!.*\n)+")
+KNOWN = re.compile(r"^Knows(?: no other crate|: ((?:`\w+`, )*`\w+`))[.,]", re.MULTILINE)
+PICTURE = re.compile(r"^```\n(native: .*?)^```$", re.MULTILINE | re.DOTALL)
+BRANCH = re.compile(r"^((?:[│├└─ ]{4})*)(\w+)", re.MULTILINE)
+SHARED = re.compile(r"^\| `(\w+)` \| [^|]+ \| ([\w, ]+) \|$", re.MULTILINE)
+ABOVE_ALL = {"native", "fuzzed"}
+"""They use many others, which the picture does not repeat."""
+
+
+def depends_on(name: str) -> set[str]:
+    """The crates of the workspace that a crate uses, by its manifest."""
+    manifest = tomllib.loads((RUST / name / "Cargo.toml").read_text("utf-8"))
+    return {used.removeprefix("remora-") for used in manifest.get("dependencies", {}) if used.startswith("remora-")}
+
+
+def said_at_head(name: str) -> set[str] | None:
+    """The crates that the head of a crate names as those that it knows; None if it does not tell."""
+    head = HEAD.search((RUST / name / "src" / "lib.rs").read_text("utf-8"))
+    assert head
+    paragraphs = re.sub(r"^//! ?", "", head[0], flags=re.MULTILINE).split("\n\n")
+    known = [found for paragraph in paragraphs if (found := KNOWN.search(" ".join(paragraph.split())))]
+    return set(re.findall(r"\w+", known[0][1] or "")) if len(known) == 1 else None
+
+
+def section_on_crates() -> str:
+    return (
+        (ROOT / "ARCHITECTURE.md").read_text("utf-8").partition("## The crates of the engine")[2].partition("\n## ")[0]
+    )
+
+
+def drawn() -> Iterator[tuple[str, str]]:
+    """Each crate of the picture with the one above it."""
+    picture = PICTURE.search(section_on_crates())
+    assert picture
+    above: list[str] = []
+    for indent, name in BRANCH.findall(picture[1]):
+        del above[len(indent) // 4 :]
+        yield from ((user, name) for user in above[-1:])
+        above.append(name)
+
+
+def in_the_table() -> Iterator[tuple[str, str]]:
+    """Each crate that several use, with each of them."""
+    for name, users in SHARED.findall(section_on_crates()):
+        yield from ((user, name) for user in users.split(", "))
+
+
+@pytest.mark.parametrize("name", CRATES)
+def test_a_crate_says_at_its_head_which_others_it_knows(name: str) -> None:
+    assert said_at_head(name) == depends_on(name)
+
+
+def test_the_picture_of_the_crates_is_that_of_their_manifests() -> None:
+    told = {*drawn(), *in_the_table()}
+    real = {(name, used) for name in CRATES for used in depends_on(name)}
+
+    assert {crate for pair in told for crate in pair} == {*CRATES} - {"fuzzed"}
+    assert {pair for pair in told if pair[0] not in ABOVE_ALL} == {pair for pair in real if pair[0] not in ABOVE_ALL}
+    assert {pair for pair in told if pair[0] in ABOVE_ALL} <= real

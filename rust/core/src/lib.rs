@@ -1,7 +1,7 @@
 //! The engine's core: the journal, and what follows it in memory: windows, records by key, and recall.
 //!
-//! It knows the journal, recall, the searches among vectors and items, and the encoding of records. It must not know
-//! Python, the database or the transport.
+//! Knows: `filter`, `fingerprint`, `items`, `journal`, `kernels`, `late`, `recall`, `supervision`, `vectors`, `wire`.
+//! It must not know Python, the database or the transport.
 
 mod absences;
 mod core;

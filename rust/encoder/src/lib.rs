@@ -4,7 +4,7 @@
 //! last hidden states, at unit length, is its embedding. In f32 the result for a text has the same bits whatever else is in
 //! the batch: every sum runs in an order of its own row.
 //!
-//! It knows arithmetic, late interaction and stop words, and nothing of messages or callers.
+//! Knows: `kernels`, `late`, `lexical`, `supervision`. It must not know messages or callers.
 
 mod background;
 mod chunks;

@@ -1,6 +1,6 @@
 //! Conditions on the typed attributes of a message, a vector or an item.
 //!
-//! It knows how attributes are encoded, and nothing of the things that have them.
+//! Knows: `wire`, for the encoding of attributes. It must not know the things that have them.
 
 mod columns;
 mod expression;

@@ -3,7 +3,7 @@
 //! Two names share a fingerprint with a probability of 2^-128. Nobody can search for such a pair, because the keys are drawn
 //! when the process starts. A fingerprint therefore has no meaning outside the process.
 //!
-//! It knows no other crate of the engine.
+//! Knows no other crate.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, BuildHasherDefault, Hash, Hasher, RandomState};

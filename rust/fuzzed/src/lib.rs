@@ -1,7 +1,7 @@
 //! The checks of the engine that fuzzers run on arbitrary bytes. The usual tests replay the fuzzers' findings; `make fuzz`
 //! continues from these.
 //!
-//! It knows the public interfaces of the crates that it checks, and no fuzzer.
+//! Knows: `core`, `journal`, `tokens`, `wire`, by their public interfaces. It must not know a fuzzer.
 
 mod input;
 pub mod journal;

@@ -1,7 +1,9 @@
 //! Exact cosines between a query and all vectors of one set.
 //!
 //! A [`Segment`] holds unit vectors under the slots that its caller assigns: small, dense numbers. Scores have the same bits
-//! with every instruction set. It knows the kernels, and nothing of messages.
+//! with every instruction set.
+//!
+//! Knows: `kernels`. It must not know messages.
 
 mod rows;
 mod segment;

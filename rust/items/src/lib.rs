@@ -6,7 +6,7 @@
 //!
 //! Locks, in the order in which they are taken: those of `remora_parts` up to a part's content; `Content::paths`, a leaf.
 //!
-//! It knows the encoding of items and filters. It must not know the journal or the database.
+//! Knows: `filter`, `kernels`, `parts`, `supervision`, `vectors`, `wire`. It must not know the journal or the database.
 
 mod change;
 mod content;

@@ -9,7 +9,7 @@
 //! others. `accept` runs under the lock of the queue, or under `Volatile::accepting`, so that the locks of what follows the
 //! journal come behind these. A journal without files publishes under `Volatile::accepting`, too.
 //!
-//! It knows neither the content of records nor the memory that follows the journal.
+//! Knows: `supervision`. It must not know the content of records or the memory that follows the journal.
 
 mod batches;
 mod directory;

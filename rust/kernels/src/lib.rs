@@ -7,7 +7,7 @@
 //! rows and the number of threads (the payload of a NaN is not specified). Dot products of codes and of byte rows, which
 //! hold int8, are whole numbers, which are exact in any order.
 //!
-//! It knows no other crate of the engine.
+//! Knows no other crate.
 
 #[cfg(target_arch = "x86_64")]
 mod avx2;

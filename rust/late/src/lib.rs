@@ -3,7 +3,7 @@
 //! After Khattab and Zaharia, "ColBERT: Efficient and Effective Passage Search via Contextualized Late Interaction over
 //! BERT", 2020: what one vector of a text averages away, the best match of each word of a question still finds.
 //!
-//! It knows the kernels. It must not know the encoder, which makes the vectors, or recall, which compares them.
+//! Knows: `kernels`. It must not know the encoder, which makes the vectors, or recall, which compares them.
 
 mod pieces;
 mod projection;

@@ -2,7 +2,9 @@
 //!
 //! [`Analyzer`] turns text into hashed [`Term`]s and holds no lock. A [`Segment`] holds the postings of one set of
 //! documents and is changed in place. A question over several segments sums their [`Statistics`] first, so that a
-//! document's score does not depend on how the documents are divided. It knows no other crate of the engine.
+//! document's score does not depend on how the documents are divided.
+//!
+//! Knows no other crate.
 
 mod analyzer;
 mod characters;

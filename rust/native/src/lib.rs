@@ -1,6 +1,7 @@
 //! The engine as the Python module `_native`: one file per part. Each converts arguments, releases the GIL and calls.
 //!
-//! Only this crate knows Python. It contains no rules.
+//! Knows: `chats`, `core`, `encoder`, `filter`, `index`, `items`, `journal`, `kernels`, `late`, `lexical`, `recall`,
+//! `supervision`, `tokens`, `transport`, `vectors`. Only this crate knows Python. It contains no rules.
 #![cfg(feature = "python")]
 
 use pyo3::prelude::*;

@@ -8,7 +8,7 @@
 //! Locks, in the order in which they are taken: the registry (lookups only), a part's content, its inbox. The registry is
 //! never asked for under any of the others.
 //!
-//! It does not know the content of a part.
+//! Knows: `supervision`. It must not know the content of a part.
 
 mod inbox;
 mod name;

@@ -8,7 +8,8 @@
 //! Locks, in the order in which they are taken: the registry (lookups only), a part's draining, its content, its inbox.
 //! The registry is never asked for under any of the others.
 //!
-//! It knows vectors, words and the encoding of messages. It must not know the journal, the database or the encoder.
+//! Knows: `filter`, `index`, `kernels`, `late`, `lexical`, `supervision`, `wire`. It must not know the journal, the
+//! database or the encoder.
 
 mod content;
 mod memory;

@@ -1,6 +1,6 @@
 //! Threads and tasks that survive a panic, notes of panics for the log, and failpoints for tests.
 //!
-//! It knows no other crate of the engine. Each point of `failpoints` is in one of the crates that use this one.
+//! Knows no other crate. Each point of `failpoints` is in one of the crates that use this one.
 
 pub mod failpoints;
 pub mod panics;

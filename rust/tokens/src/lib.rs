@@ -3,7 +3,7 @@
 //! A count is that of tiktoken's `len(encoding.encode(text, disallowed_special=()))` for every text: special tokens count as
 //! ordinary text. The time is linear in the length of any text. Vocabularies are loaded once, when first used.
 //!
-//! It knows no other crate of the engine.
+//! Knows no other crate.
 
 use std::sync::LazyLock;
 

@@ -6,7 +6,8 @@
 //!
 //! Locks: each is a leaf. None is taken while another is held, and no handler and no source is called under one.
 //!
-//! This crate does not know what a call means. `Options` bounds what a peer can make this process hold.
+//! Knows: `fingerprint`, `supervision`. It must not know what a call means. `Options` bounds what a peer can make this
+//! process hold.
 
 mod admission;
 mod authority;

@@ -6,7 +6,7 @@
 //! A search compares int8 codes first. Each row knows how far its code is from its vector, so that the codes bound the
 //! cosine from both sides. Only rows that may be among the best are compared in full.
 //!
-//! It knows the encoding of vectors and filters. It must not know the journal or the database.
+//! Knows: `filter`, `kernels`, `lexical`, `parts`, `wire`. It must not know the journal or the database.
 
 mod change;
 mod codes;

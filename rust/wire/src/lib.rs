@@ -1,7 +1,9 @@
 //! The parts of records, messages and conversations that the engine reads, and messages as they are stored and served.
 //!
 //! The structs name the fields of `record.proto`, `message.proto` and `conversation.proto` that matter here; all others are
-//! skipped when they are read. Times are microseconds since 1970, UTC. It knows no other crate of the engine.
+//! skipped when they are read. Times are microseconds since 1970, UTC.
+//!
+//! Knows no other crate.
 
 mod change;
 mod entries;
