@@ -8,7 +8,7 @@ import pytest
 from google.protobuf.descriptor import FileDescriptor, MethodDescriptor
 from google.protobuf.descriptor_pb2 import MethodOptions
 
-from remora_server.domain import fact_prompts, facts, json_paths, memory_items, vectors, working_memory
+from remora_server.domain import fact_prompts, facts, json_paths, memory_items, uploads, vectors, working_memory
 from remora_server.rpc.checks import options
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -125,6 +125,7 @@ def test_a_comment_tells_the_limit_that_the_options_state(told: set[int], stated
         ("Fact.object", "string", fact_prompts.LONGEST_OBJECT),
         ("Fact.sources", "repeated", facts.MOST_SOURCES),
         ("MemoryItem.text", "string", memory_items.LONGEST_TEXT),
+        ("UploadCheckpointPartRequest.data", "bytes", uploads.PART_BYTES),
         ("SetWorkingMemoryRequest.content", "bytes", working_memory.LONGEST),
         ("Embedding.values", "bytes", vectors.FLOAT_BYTES * vectors.MAX_DIMENSION),
         ("Path.steps", "repeated", json_paths.MOST_STEPS),

@@ -13,7 +13,6 @@ from tests.store.asking import count_tokens
 
 from remora.v1.checkpoint_pb2 import ChannelVersion, Checkpoint, Version
 from remora_server.domain.checkpoints import (
-    UPLOADED_PART_BYTES,
     ChannelValueName,
     CheckpointDraft,
     CheckpointName,
@@ -22,6 +21,7 @@ from remora_server.domain.checkpoints import (
     ValueDraft,
 )
 from remora_server.domain.errors import UploadIncomplete, UploadNamed
+from remora_server.domain.uploads import PART_BYTES
 from remora_server.storage.local_store import LocalStore, StoreOptions
 
 MIB = 1 << 20
@@ -67,7 +67,7 @@ def value(store: LocalStore, version: int) -> bytes:
 
 
 def in_parts(data: bytes) -> list[bytes]:
-    return [data[begin : begin + UPLOADED_PART_BYTES] for begin in range(0, len(data), UPLOADED_PART_BYTES)]
+    return [data[begin : begin + PART_BYTES] for begin in range(0, len(data), PART_BYTES)]
 
 
 @pytest.mark.slow

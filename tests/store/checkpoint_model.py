@@ -17,7 +17,6 @@ from remora_server.domain import json_members
 from remora_server.domain.calls import Outcome, Read, Write
 from remora_server.domain.checkpoints import (
     DELTA_COUNTERS,
-    UPLOADED_PART_BYTES,
     ChannelHistory,
     ChannelQuery,
     ChannelValueName,
@@ -38,6 +37,7 @@ from remora_server.domain.checkpoints import (
 )
 from remora_server.domain.errors import CheckpointValueNotFound, UploadIncomplete, UploadNamed
 from remora_server.domain.replies import REPLY_BYTES
+from remora_server.domain.uploads import PART_BYTES
 from remora_server.rpc.handlers import decode
 
 Scope: TypeAlias = tuple[str, str]
@@ -442,7 +442,7 @@ def uploaded(contents: Contents, name: UploadName, user_id: str) -> tuple[bytes,
     upload = contents.uploads.get(name.id, Upload())
     for index in range(name.parts):
         data, owner = upload.parts.get(index, (b"", None))
-        is_short = len(data) < UPLOADED_PART_BYTES and index < name.parts - 1
+        is_short = len(data) < PART_BYTES and index < name.parts - 1
         if index not in upload.parts or owner != user_id or upload.named or is_short:
             raise UploadIncomplete(name.id, index)
     return b"".join(upload.parts[index][0] for index in range(name.parts)), upload

@@ -4,7 +4,8 @@ import uuid
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from remora._saved_checkpoints import INLINE_BYTES, Saved, in_requests, omitted
+from remora._requests import REQUEST_BYTES
+from remora._saved_checkpoints import Saved, in_requests, omitted
 from remora._sync.client import Remora
 from remora.v1 import checkpoint_service_pb2 as wire
 
@@ -33,7 +34,7 @@ class Blocking:
     def save_all(self, several: Sequence[Saved]) -> None:
         """Saves checkpoints and what tasks wrote, in their order, in as few requests as they fit into."""
         for saved in several:
-            if saved.size > INLINE_BYTES:
+            if saved.size > REQUEST_BYTES:
                 self._upload(saved)
         for some in in_requests(several):
             request = wire.SaveCheckpointsRequest()

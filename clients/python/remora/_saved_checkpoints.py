@@ -5,12 +5,11 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
 
+from remora._requests import REQUEST_BYTES
 from remora.v1 import checkpoint_pb2
 from remora.v1 import checkpoint_service_pb2 as wire
 
 PART_BYTES = 1 << 20
-INLINE_BYTES = 3 << 20
-"""What one request carries of values; the longest beyond are uploaded."""
 MOST_AT_ONCE = 100
 """Checkpoints of one request."""
 
@@ -53,7 +52,7 @@ class Saved:
         size = self.size
         taken = []
         for value in sorted(self.values, key=lambda value: len(value.data), reverse=True):
-            if size <= INLINE_BYTES:
+            if size <= REQUEST_BYTES:
                 break
             size -= len(value.data)
             taken.append(self._upload(value, new_id()))
@@ -86,7 +85,7 @@ def in_requests(several: Sequence[Saved]) -> Iterable[Sequence[Saved]]:
     held: list[Saved] = []
     size = 0
     for saved in several:
-        if held and (size + saved.size > INLINE_BYTES or len(held) == MOST_AT_ONCE):
+        if held and (size + saved.size > REQUEST_BYTES or len(held) == MOST_AT_ONCE):
             yield held
             held, size = [], 0
         held.append(saved)

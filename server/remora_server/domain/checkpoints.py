@@ -9,9 +9,6 @@ from msgspec import Struct
 
 from remora_server.domain.calls import Outcome, Read, Write
 
-UPLOADED_PART_BYTES = 1 << 20
-"""The length of every part of an upload except the last one."""
-
 
 class CheckpointName(Struct, frozen=True):
     """A checkpoint of a thread in a namespace; without an id in a read, the one with the greatest."""

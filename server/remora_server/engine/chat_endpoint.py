@@ -19,8 +19,8 @@ from remora_server.engine.http_endpoint import OK, HttpEndpoint, HttpOptions, Ke
 ATTEMPTS = 3
 PAUSE_SECONDS = 0.5
 """Before the second attempt, with jitter. Each pause is twice as long as the last."""
-REPLY_BYTES, REPLY_BYTES_PER_TOKEN = 1 << 20, 128
-"""The size of the longest reply."""
+ANSWER_BYTES, ANSWER_BYTES_PER_TOKEN = 1 << 20, 128
+"""The longest answer of an endpoint has so many bytes, and so many more for each token."""
 
 _BAD_REQUEST = 400
 _PASSING = (408, 409, 425, 429, 500, 502, 503, 504)
@@ -143,7 +143,7 @@ class ChatEndpoint:
         """Ask once. Raises _Passing, _FormRefused, ChatModelFailed."""
         request = encode_request(self.name, prompt, max_tokens, limit)
         try:
-            reply = self._http.post(request, timeout, REPLY_BYTES + max_tokens * REPLY_BYTES_PER_TOKEN)
+            reply = self._http.post(request, timeout, ANSWER_BYTES + max_tokens * ANSWER_BYTES_PER_TOKEN)
         except NoReply as error:
             raise _Passing(str(error)) from error
         except KeyUnusable as error:

@@ -10,8 +10,10 @@ from remora_server.domain.search import EmbeddingFailed
 from remora_server.engine.embedding_replies import WrongReply, decode_reply, encode_request
 from remora_server.engine.http_endpoint import OK, HttpEndpoint, HttpOptions, KeyUnusable, NoReply, Reply
 
-REPLY_BYTES, REPLY_BYTES_PER_TEXT = 1 << 20, 128 << 10
-"""The size of the longest reply. A vector of 4,096 numbers takes up to 100 KB in JSON."""
+ANSWER_BYTES, ANSWER_BYTES_PER_TEXT = 1 << 20, 128 << 10
+"""The longest answer of an endpoint has so many bytes, and so many more for each text. A vector of 4,096 numbers takes
+up to 100 KB in JSON.
+"""
 
 _REFUSING_INPUT = (400, 413, 422)
 _FAILING = (500, 502, 504)
@@ -66,7 +68,7 @@ class Endpoint:
     def _asked(self, texts: Sequence[str], timeout: float, *, as_base64: bool) -> list[bytes]:
         options = self._options
         request = encode_request(options.model, texts, options.dimensions, as_base64=as_base64)
-        reply = self._post(request, timeout, REPLY_BYTES + len(texts) * REPLY_BYTES_PER_TEXT)
+        reply = self._post(request, timeout, ANSWER_BYTES + len(texts) * ANSWER_BYTES_PER_TEXT)
         if reply.status in _REFUSING_INPUT:
             raise InputRefused(reply.describe())
         if reply.status in _FAILING and not reply.wait:

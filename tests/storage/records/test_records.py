@@ -24,6 +24,7 @@ from remora_server.domain.conversations import ConversationDraft
 from remora_server.domain.errors import DeadlineExceeded, Overloaded, RemoraError, StoreDamaged, StoreFailed, StoreFull
 from remora_server.domain.steps import StepDraft, StepQuery
 from remora_server.domain.transfers import ExportQuery
+from remora_server.domain.uploads import PART_BYTES, UNNAMED_SECONDS
 from remora_server.domain.working_memory import MarkdownEdit, Mode, UserMemory
 from remora_server.storage.commit.applier import Applier
 from remora_server.storage.database.database import Database
@@ -34,7 +35,7 @@ from remora_server.storage.records.queries import Condition, RecordsQuery
 from remora_server.storage.records.reader import Partition, PartitionQuery
 from remora_server.storage.records.records import ABSENT, Move, Put, Remove, RemovePartitions
 from remora_server.storage.records.refusals import BodyTooLong, RecordNotFound, RevisionMismatch, UploadNamed
-from remora_server.storage.records.uploads import PART_BYTES, UNNAMED_SECONDS, Upload, Uploaded
+from remora_server.storage.records.uploads import Upload, Uploaded
 from remora_server.storage.schema.kinds import (
     BODY_PARTS,
     CONVERSATION_BODY_PARTS,

@@ -19,7 +19,7 @@ from langgraph.checkpoint.base import ChannelVersions, Checkpoint
 from langgraph.checkpoint.serde.types import _DeltaSnapshot
 
 from remora._forks import track
-from remora._saved_checkpoints import INLINE_BYTES
+from remora._requests import REQUEST_BYTES
 from remora.errors import (
     ConversationExistsError,
     ConversationNotFoundError,
@@ -355,7 +355,7 @@ def _in_requests(edits: Sequence[wire.Edit]) -> Iterator[list[wire.Edit]]:
     size = 0
     for edit in edits:
         bytes_of_edit = edit.ByteSize()
-        if held and (len(held) == MOST_EDITS or size + bytes_of_edit > INLINE_BYTES):
+        if held and (len(held) == MOST_EDITS or size + bytes_of_edit > REQUEST_BYTES):
             yield held
             held, size = [], 0
         held.append(edit)

@@ -28,15 +28,15 @@ from langgraph.store.base import (
 )
 
 from remora import _refusals
+from remora._requests import REQUEST_BYTES
 from remora.errors import FieldViolation, InvalidFieldError
 from remora.langgraph._filters import item_filter
 from remora.v1 import store_service_pb2 as wire
 from remora.v1.store_item_pb2 import ItemKey, ItemVector, StoreItem
 
 LARGEST_PAGE = 1_000
-REQUEST_BYTES = 3 << 20
 MOST_AT_ONCE = 10_000
-"""Operations, and their bytes, of one request."""
+"""Operations of one request."""
 OWN_MODEL = "remora"
 """`embed` of an index whose texts the server's model embeds."""
 

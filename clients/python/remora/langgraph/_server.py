@@ -12,7 +12,8 @@ from typing import Any, Generic, TypeVar
 
 from remora import AsyncRemora, Remora
 from remora._checkpoint_calls import LONG_WORK, Blocking, name_of, new_id
-from remora._saved_checkpoints import INLINE_BYTES, MOST_AT_ONCE, Saved, in_requests, omitted
+from remora._requests import REQUEST_BYTES
+from remora._saved_checkpoints import MOST_AT_ONCE, Saved, in_requests, omitted
 from remora._status import closed_meanwhile
 from remora.errors import RemoraError
 from remora.v1 import checkpoint_service_pb2 as wire
@@ -92,7 +93,7 @@ class Concurrent:
 
     async def save(self, saved: Saved) -> None:
         """Saves a checkpoint or what a task wrote, with what else is saved in this turn of the loop."""
-        if saved.size > INLINE_BYTES:
+        if saved.size > REQUEST_BYTES:
             for upload in saved.uploads(new_id):
                 await self._upload(list(upload.parts()))
         await self._saves.add(saved)

@@ -16,6 +16,7 @@ from remora import memory_items as remora
 from remora._async.client import AsyncRemora
 from remora._async.memory_items import AsyncMemoryItems
 from remora._checks import check_of
+from remora._requests import REQUEST_BYTES
 from remora.errors import DeadlineExceededError, InvalidArgumentError, RemoraError, UnavailableError
 from remora.filters import Condition, Filter, Where
 from remora.nat import context
@@ -26,8 +27,7 @@ LONGEST_QUERY = 32_768
 """Bytes of a query that the server takes."""
 MOST_HITS = 1_000
 MOST_ADDED = 1_000
-ADDED_BYTES = 3 << 20
-"""Items, and their bytes, that one call adds."""
+"""Items that one call adds."""
 MOST_WAITING = 1_000
 """How many additions wait in the background: the next one waits with them."""
 CALLS_AT_ONCE = 4
@@ -352,7 +352,7 @@ def _in_calls(items: Sequence[remora.MemoryItem]) -> Iterator[list[remora.Memory
     size = 0
     for item in items:
         taken = item.to_proto().ByteSize()
-        if held and (len(held) == MOST_ADDED or size + taken > ADDED_BYTES):
+        if held and (len(held) == MOST_ADDED or size + taken > REQUEST_BYTES):
             yield held
             held, size = [], 0
         held.append(item)

@@ -16,10 +16,11 @@ from remora.v1.checkpoint_pb2 import ChannelBlob, CheckpointPart, CheckpointWrit
 from remora_server import wire
 from remora_server._native import StoredRecord
 from remora_server.domain.calls import Access, Read, Write
-from remora_server.domain.checkpoints import UPLOADED_PART_BYTES, PartDraft, UploadName, ValueDraft
+from remora_server.domain.checkpoints import PartDraft, UploadName, ValueDraft
 from remora_server.domain.differences import LONGEST_CHAIN, Difference, Piece, applied, difference, flat, of_flat
 from remora_server.domain.errors import StoreDamaged, UploadIncomplete, UploadNamed
 from remora_server.domain.replies import REPLY_BYTES
+from remora_server.domain.uploads import PART_BYTES, UNNAMED_SECONDS
 from remora_server.locking import Level, new_lock
 from remora_server.storage.commit import changes
 from remora_server.storage.commit.deadlines import require_time
@@ -32,8 +33,6 @@ from remora_server.storage.schema.kinds import CHANNEL_BLOBS, CHECKPOINT_PARTS, 
 Stored: TypeAlias = ChannelBlob | CheckpointWrite
 """A record that holds a value, or names the upload that holds it."""
 
-UNNAMED_SECONDS = 3600
-"""How long parts stay that no write names."""
 CACHED_BYTES = 32 << 20
 LONGEST_CACHED = CACHED_BYTES // 8
 LONGEST_COMPARED = 16 << 20
@@ -50,7 +49,7 @@ _SIZE, _DEPTH, _BASE_VERSION, _BASE_FORK = (
 _PIECE_SIZE = CHECKPOINT_PARTS.column_names.index("part_bytes")
 _STORED_BYTES = 16 << 10
 """The length of all pieces of a stored upload but the last one. DuckDB holds 2,048 of them at a time."""
-_PIECES_OF_PART = UPLOADED_PART_BYTES // _STORED_BYTES
+_PIECES_OF_PART = PART_BYTES // _STORED_BYTES
 _PIECES_AT_ONCE = REPLY_BYTES // _STORED_BYTES
 
 
@@ -295,7 +294,7 @@ class ChannelValues:
             pieces = list(self._uploaded_part(write, place, index, user_id))
             # All pieces of a part expire at once: the first one is there still, and so were the others.
             is_there = self._records.stored(write, place, CHECKPOINT_PARTS.encode_key(index * _PIECES_OF_PART))
-            is_short = sum(size for _, size in pieces) < UPLOADED_PART_BYTES and index < upload.parts - 1
+            is_short = sum(size for _, size in pieces) < PART_BYTES and index < upload.parts - 1
             if not pieces or is_there is None or is_short:
                 raise UploadIncomplete(upload.id, index)
             yield from pieces

@@ -11,6 +11,7 @@ from msgspec import Struct
 
 from remora_server._native import Core, StoredRecord
 from remora_server.domain.calls import Access, Outcome, Read, Write
+from remora_server.domain.uploads import PART_BYTES
 from remora_server.locking import Level
 from remora_server.storage.commit import changes
 from remora_server.storage.commit.changes import Change
@@ -30,7 +31,7 @@ from remora_server.storage.records.reader import (
     RecordReader,
 )
 from remora_server.storage.records.refusals import BodyTooLong, RecordNotFound, RevisionMismatch
-from remora_server.storage.records.uploads import PART_BYTES, Upload, Uploaded, Uploads
+from remora_server.storage.records.uploads import Upload, Uploaded, Uploads
 from remora_server.storage.schema import keys
 from remora_server.storage.schema.kinds import Kind, Kinds, RecordDraft, Value
 

@@ -7,17 +7,13 @@ from collections.abc import Iterator
 from msgspec import Struct
 
 from remora_server.domain.calls import Access
+from remora_server.domain.uploads import UNNAMED_SECONDS
 from remora_server.storage.commit import changes
 from remora_server.storage.commit.clock import Clock
 from remora_server.storage.records.reader import Partition, RecordReader
 from remora_server.storage.records.refusals import RecordNotFound, UploadNamed
 from remora_server.storage.schema.kinds import Kind, parts_of
 from remora_server.storage.v1 import record_pb2
-
-PART_BYTES = 1 << 20
-"""The longest part."""
-UNNAMED_SECONDS = 3600
-"""How long parts stay that no write has named."""
 
 
 class Upload(Struct, frozen=True):

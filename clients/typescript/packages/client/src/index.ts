@@ -36,6 +36,7 @@ export {
 export { pages } from "./pages.js";
 export { type ListedReceipts, type OfUser, Receipts } from "./receipts.js";
 export { Remora, type RemoraOptions } from "./remora.js";
+export { REQUEST_BYTES } from "./requests.js";
 export type { Rpc, ServiceClient } from "./services.js";
 export {
   type DeleteOldest,

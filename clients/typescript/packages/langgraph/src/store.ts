@@ -15,7 +15,14 @@ import {
   type SearchOperation,
   validateNamespace,
 } from "@langchain/langgraph-checkpoint";
-import { ClientConnection, type ConnectionOptions, durationFromMs, type Remora, timestampDate } from "@remora/client";
+import {
+  ClientConnection,
+  type ConnectionOptions,
+  durationFromMs,
+  type Remora,
+  REQUEST_BYTES,
+  timestampDate,
+} from "@remora/client";
 import {
   type ItemHit,
   type ItemSearchSchema,
@@ -35,7 +42,6 @@ const MS_PER_MINUTE = 60_000;
 const MOST = 1_000;
 /** What one call holds. */
 const MOST_OPERATIONS = 10_000;
-const CALL_BYTES = 3 << 20;
 const SIMILARITIES = {
   cosine: Similarity.COSINE,
   inner_product: Similarity.INNER_PRODUCT,
@@ -362,7 +368,7 @@ function calls(sent: readonly Sent[]): Sent[][] {
     const bytes = toBinary(OperationSchema, create(OperationSchema, one.wire)).length;
     if (found.length === 0 || bytes > room || found.at(-1)?.length === MOST_OPERATIONS) {
       found.push([]);
-      room = CALL_BYTES;
+      room = REQUEST_BYTES;
     }
     found.at(-1)?.push(one);
     room -= bytes;

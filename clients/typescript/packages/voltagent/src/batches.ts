@@ -2,10 +2,9 @@
 
 import type { DescMessage, MessageInitShape, MessageShape } from "@bufbuild/protobuf";
 import { create, toBinary } from "@bufbuild/protobuf";
+import { REQUEST_BYTES } from "@remora/client";
 
 const MOST_ELEMENTS = 1_000;
-/** Every server takes requests of 4 MiB. */
-const MOST_BYTES = 3 * 1024 * 1024;
 /** More than a tag and a length take, or a number. */
 const FIELD_BYTES = 16;
 
@@ -15,7 +14,7 @@ export function batches<Desc extends DescMessage>(
   elements: Iterable<MessageInitShape<Desc>>,
 ): Iterable<MessageShape<Desc>[]> {
   const messages = Array.from(elements, (element) => create(schema, element));
-  const isOne = messages.length <= 1 || (messages.length <= MOST_ELEMENTS && mostBytes(messages) <= MOST_BYTES);
+  const isOne = messages.length <= 1 || (messages.length <= MOST_ELEMENTS && mostBytes(messages) <= REQUEST_BYTES);
   return isOne ? [messages].filter(({ length }) => length > 0) : cut(schema, messages);
 }
 
@@ -27,7 +26,7 @@ function* cut<Desc extends DescMessage>(
   let bytes = 0;
   for (const message of messages) {
     const size = toBinary(schema, message).length;
-    if (batch.length === MOST_ELEMENTS || (batch.length > 0 && bytes + size > MOST_BYTES)) {
+    if (batch.length === MOST_ELEMENTS || (batch.length > 0 && bytes + size > REQUEST_BYTES)) {
       yield batch;
       batch = [];
       bytes = 0;

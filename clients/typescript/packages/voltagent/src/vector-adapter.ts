@@ -8,6 +8,7 @@ import {
   DimensionMismatchError,
   type Remora,
   RemoraError,
+  REQUEST_BYTES,
 } from "@remora/client";
 import type { Vector, VectorSchema } from "@remora/client/v1";
 import {
@@ -46,8 +47,6 @@ const CACHE_SIZE = 100;
 const LIMIT = 10;
 const MOST_HITS = 1_000;
 const MOST_DELETED_IDS = 10_000;
-/** A call that stores more has as much more time. */
-const BYTES_IN_TIME = 3 * 1024 * 1024;
 /** The squares of 4,096 such numbers still have a sum in f32. */
 const LARGEST_VALUE = 1e17;
 
@@ -90,7 +89,8 @@ export class RemoraVectorAdapter implements VectorAdapter {
         (sum, { values, metadata }) => sum + (values?.length ?? 0) + (metadata?.length ?? 0),
         0,
       );
-      const timeoutMs = this.client.timeoutMs * Math.ceil(bytes / BYTES_IN_TIME);
+      // A call that stores more than other requests hold has as much more time.
+      const timeoutMs = this.client.timeoutMs * Math.ceil(bytes / REQUEST_BYTES);
       const request = { collectionId: this.#collectionId, vectors };
       await this.#call(this.client.vectors.upsertVectors(request, { timeoutMs }));
     }
