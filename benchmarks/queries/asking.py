@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from benchmarks.embedded import Engine, each, opened
+from benchmarks.in_process import Engine, each, opened
 from benchmarks.queries.stores import Conversation, Query, Said, Stores
 from benchmarks.queries.vectors import KeptVectors
 

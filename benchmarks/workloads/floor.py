@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from unittest.mock import patch
 
 from benchmarks import recall, recall_scores, recall_sets
-from benchmarks.embedded import Engine, each, opened
+from benchmarks.in_process import Engine, each, opened
 from benchmarks.interleaving import Bench
 from benchmarks.queries import scoring
 from benchmarks.queries.asking import BUDGET, SIZES, Asking

@@ -7,7 +7,7 @@ from contextlib import closing
 import pytest
 from tests.storage.opening import TENANT
 from tests.store.asking import Tenant
-from tests.store.implementations import embedded
+from tests.store.implementations import local
 from tests.store.test_workflows import at_path, save
 
 from remora.v1.workflow_service_pb2 import ListWorkflowRunsResponse
@@ -25,7 +25,7 @@ def test_a_page_ends_after_so_many_runs_and_says_where_the_next_begins(
     pages: list[list[str]] = []
     after: PartPosition | None = None
 
-    with closing(embedded(None, window_bytes=1)) as store:
+    with closing(local(None, window_bytes=1)) as store:
         tenant = Tenant(store, TENANT)
         for number in range(RUNS):
             save(tenant, f"r{number}", metadata=b'{"number": %d}' % number)

@@ -13,15 +13,15 @@ from remora_server.domain.store import Store
 from remora_server.storage.local_store import StoreOptions, open_store
 
 
-def embedded(directory: Path | None, window_bytes: int) -> Store:
+def local(directory: Path | None, window_bytes: int) -> Store:
     """The local store, with so much room for conversations in memory."""
     options = StoreOptions(directory, segment_bytes=16 << 20, window_bytes=window_bytes)
     return open_store(options, count_tokens=count_tokens, models=ServedModels())
 
 
 IMPLEMENTATIONS: Mapping[str, Callable[[Path], Store]] = {
-    "disk": lambda directory: embedded(directory, window_bytes=1),
-    "memory": lambda _: embedded(None, window_bytes=20_000),
+    "disk": lambda directory: local(directory, window_bytes=1),
+    "memory": lambda _: local(None, window_bytes=20_000),
     "model": lambda _: open_model(count_tokens),
 }
 """Each opens one in a directory that is not there yet, or that it filled. On disk, no conversation stays in memory."""

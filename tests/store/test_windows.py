@@ -12,7 +12,7 @@ import pytest
 from msgspec.structs import replace
 from tests.patience import PATIENCE, eventually
 from tests.store.asking import Tenant, draft, facts_of, listed
-from tests.store.implementations import embedded
+from tests.store.implementations import local
 
 from remora.v1.fact_pb2 import Fact
 from remora.v1.message_pb2 import Message, ToolCall
@@ -341,7 +341,7 @@ def test_weights_never_overlook_tools(tenant: Tenant, tools: dict[str, Any]) -> 
 
 
 def test_a_window_without_tools_is_moved_without_reading_its_messages(tmp_path: Path) -> None:
-    store, tokens = embedded(tmp_path / "data", window_bytes=1 << 20), NativeTokenCounter()
+    store, tokens = local(tmp_path / "data", window_bytes=1 << 20), NativeTokenCounter()
     tenant = Tenant(store, "t")
     reader = WindowReader(store.conversations, Unreadable(), store.windows, store.message_reader, tokens)
     moving = overflow.Overflow(reader, store.windows, tokens, Author(tokens), facts=facts_of(tenant))
