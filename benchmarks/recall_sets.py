@@ -157,7 +157,7 @@ def _short(of: Record, name: str, value: str) -> str:
     """An id as it is: one that is cut might be another's."""
     encoded = value.encode("utf-8", "replace")
     if len(encoded) > ID_BYTES or encoded.decode() != value:
-        raise of.error(name, f"is no text of at most {ID_BYTES} bytes")
+        raise of.error(name, f"is not a text of at most {ID_BYTES} bytes")
     return value
 
 

@@ -188,7 +188,7 @@ def test_an_address_that_cannot_be_taken_leaves_none_of_the_others_behind(direct
 
     code, error = refused(directory, f"--listen=unix:{directory / 'first'}", f"--listen=unix:{directory / 'no-socket'}")
 
-    assert (code, "is no socket" in error) == (1, True)
+    assert (code, "is not a socket" in error) == (1, True)
     assert not (directory / "first").exists()
 
 

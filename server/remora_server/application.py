@@ -210,7 +210,7 @@ def _start_probes(endpoint: str | None, closing: ExitStack) -> list[Probes]:
         return []
     listener = parse_listener(endpoint)
     if not isinstance(listener, TcpListener):
-        raise ServeError(f"{endpoint!r} is no host:port: probes are answered over TCP (--health-listen)")
+        raise ServeError(f"{endpoint!r} is not of the form host:port: probes are answered over TCP (--health-listen)")
     probes = Probes()
     bound = probes.start(listener)
     closing.callback(probes.stop)

@@ -78,7 +78,7 @@ def arm(setting: str) -> None:
     for part in filter(None, setting.split(",")):
         found = _PART.fullmatch(part)
         if found is None or found["point"] not in POINTS:
-            raise FailpointsError(f"{VARIABLE}: {part!r} is no failpoint")
+            raise FailpointsError(f"{VARIABLE}: {part!r} is not a failpoint")
         _armed[found["point"]] = _Armed(
             int(found["passes"] or 0), int(found["millis"] or 0) / 1000, found["raises"] or ""
         )

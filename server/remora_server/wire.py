@@ -245,7 +245,7 @@ def _image(image: message_pb2.Image) -> Image:
 
 
 def uncounted(message: message_pb2.Message) -> tuple[str, ...]:
-    """What of a message cannot be counted; of parts that nothing describes, that they are there."""
+    """What cannot be counted of a message. If nothing describes its parts, they count as one such thing."""
     if message.HasField("media"):
         return tuple(message.media.uncounted)
     return (UNKNOWN_PARTS,) if message.parts else ()

@@ -77,7 +77,7 @@ def test_bytes_that_no_name_can_have_are_said_to_be_none(
 def test_a_label_that_is_no_number_is_said_to_be_none(capsys: pytest.CaptureFixture[str]) -> None:
     line = ["import", "x", "--from", "langgraph-store", "--user-label", "VALUE"]
 
-    assert "argument --user-label: one is no whole number" in refusal(line, "one", capsys)
+    assert "argument --user-label: one is not a whole number" in refusal(line, "one", capsys)
 
 
 @pytest.mark.parametrize(

@@ -274,7 +274,7 @@ def test_a_time_that_no_call_can_take_is_refused(text: str, capsys: pytest.Captu
         main(["backup", "x", f"--seconds={text}"])
 
     assert ended.value.code == 2
-    assert f"argument --seconds: {text} is no number of seconds" in capsys.readouterr().err
+    assert f"argument --seconds: {text} is not a number of seconds" in capsys.readouterr().err
 
 
 @pytest.mark.slow
@@ -320,7 +320,7 @@ def lengthen(backup: Path) -> None:
     [
         (flip, "is damaged"),
         (lambda backup: (backup / "remora.duckdb").unlink(), "cannot be read"),
-        (lambda backup: (backup / "manifest.json").unlink(), "is no backup"),
+        (lambda backup: (backup / "manifest.json").unlink(), "is not a backup"),
         (lambda backup: (backup / "manifest.json").write_text("{"), "is damaged, or of a newer version"),
         (lambda backup: edited(backup, manifest_version=2), "upgrade Remora"),
         (lambda backup: edited(backup, file="../../elsewhere"), "upgrade Remora"),
@@ -339,7 +339,7 @@ def lengthen(backup: Path) -> None:
         (lambda backup: edited(backup, bytes=3), "bytes, its manifest says 3"),
         (lengthen, "is damaged: it has"),
         (lambda backup: (backup / "remora.duckdb").write_bytes(b""), "is damaged: it has 0 bytes"),
-        (shutil.rmtree, "is no backup"),
+        (shutil.rmtree, "is not a backup"),
     ],
 )
 def test_a_backup_that_is_not_whole_is_refused_and_restores_nothing(
@@ -380,7 +380,7 @@ def test_a_restore_that_was_killed_is_served_by_nobody_and_made_anew(backup: Pat
     sidecar = Sidecar(directory, "--model=none")
     sidecar.launch()
     assert sidecar.wait() == 1
-    assert "is no data directory of Remora" in sidecar.log.read_text()
+    assert "is not a data directory of Remora" in sidecar.log.read_text()
 
     done("unix:/nowhere", "restore", backup, "--data", data)
 
@@ -411,7 +411,7 @@ def test_a_folder_of_the_working_name_that_no_backup_left_is_not_touched(directo
         code, _, error = remora(sidecar.endpoint, "backup", directory / "backup", "--data", sidecar.directory / "data")
 
     assert (code, error.count("\n")) == (1, 1)
-    assert "backup.partial exists and is no unfinished backup" in error
+    assert "backup.partial exists and is not an unfinished backup" in error
     assert sorted(path.name for path in (directory / "backup.partial").iterdir()) == contents
     assert not (directory / "backup").exists()
 

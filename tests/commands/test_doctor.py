@@ -55,7 +55,7 @@ def test_a_directory_of_something_else_is_not_taken_for_a_damaged_store(
 
     code, said = doctor(capsys, f"--data={tmp_path}")
 
-    assert (code, findings(said)) == (1, [f"{tmp_path} is not empty and is no data directory of Remora"])
+    assert (code, findings(said)) == (1, [f"{tmp_path} is not empty and is not a data directory of Remora"])
     assert said["findings"][0]["remedy"] == "name the data directory (--data)"
     assert said["store"]["present"] is False
 

@@ -182,7 +182,7 @@ def test_a_directory_of_something_else_stays_as_it_is(directory: Path) -> None:
 
     error = served_and_refused(data, f"unix:{directory / 's'}")
 
-    assert "is no data directory of Remora" in error
+    assert "is not a data directory of Remora" in error
     assert list(data.iterdir()) == [data / "cat.jpg"]
     assert data.stat().st_mtime_ns == before
 

@@ -287,9 +287,9 @@ def test_a_value_without_a_version_is_named(file: Checkpoints) -> None:
             {"type": "msgpack+aes"},
             "type is 'msgpack+aes': only json and msgpack can be copied, and no pickle is opened",
         ),
-        ({"type": None}, "type is no text"),
-        ({"checkpoint": PACK([1])}, "checkpoint is no map: Expected `object`, got `array`"),
-        ({"checkpoint": PACK({"id": "2"})[:-1]}, "checkpoint is no map: Input data was truncated"),
+        ({"type": None}, "type is not a text"),
+        ({"checkpoint": PACK([1])}, "checkpoint is not a map: Expected `object`, got `array`"),
+        ({"checkpoint": PACK({"id": "2"})[:-1]}, "checkpoint is not a map: Input data was truncated"),
         ({"checkpoint": PACK({"id": "2"})}, "checkpoint has no channel_versions"),
         (
             {"checkpoint": PACK({"id": "3", "channel_values": {}, "channel_versions": {}})},
@@ -299,7 +299,7 @@ def test_a_value_without_a_version_is_named(file: Checkpoints) -> None:
             {"checkpoint": PACK({"id": "2", "channel_values": {}, "channel_versions": {"n": 1 << 63}})},
             f"checkpoint has a version of channel 'n' that is too large: {1 << 63}",
         ),
-        ({"metadata": b"{"}, "metadata is no map: Input data was truncated"),
+        ({"metadata": b"{"}, "metadata is not a map: Input data was truncated"),
     ],
 )
 def test_a_file_with_a_wrong_row_is_not_copied(file: Checkpoints, columns: dict[str, object], why: str) -> None:
@@ -316,7 +316,7 @@ def test_a_wrong_write_is_named(file: Checkpoints) -> None:
         "writes", thread_id="t", checkpoint_id="1", task_id="task", idx="first", channel="c", type="null", value=b""
     )
 
-    assert file.run() == (1, ["remora: table writes, row 1: idx is no integer; nothing was copied"])
+    assert file.run() == (1, ["remora: table writes, row 1: idx is not an integer; nothing was copied"])
 
 
 def test_a_row_that_remora_does_not_take_is_named(file: Checkpoints) -> None:
@@ -342,4 +342,4 @@ def test_another_file_is_refused(file: Checkpoints) -> None:
         ],
     )
     file.execute("DROP TABLE writes")
-    assert file.run() == (1, ["remora: {file} has no table writes: it is no file of LangGraph's SqliteSaver"])
+    assert file.run() == (1, ["remora: {file} has no table writes: it is not a file of LangGraph's SqliteSaver"])

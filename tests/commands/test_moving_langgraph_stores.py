@@ -170,11 +170,11 @@ def test_what_differs_is_named_and_left_as_it_is(store: Store) -> None:
 @pytest.mark.parametrize(
     ("columns", "why"),
     [
-        ({"value": b"{"}, "table store, row 2: value is no JSON: Input data was truncated"),
-        ({"value": b"[1]"}, "table store, row 2: value is no JSON object"),
-        ({"prefix": b"\xff"}, "table store, row 2: prefix is no text"),
-        ({"created_at": "yesterday"}, "table store, row 2: created_at is no time: 'yesterday'"),
-        ({"ttl_minutes": "soon"}, "table store, row 2: ttl_minutes is no number"),
+        ({"value": b"{"}, "table store, row 2: value is not JSON: Input data was truncated"),
+        ({"value": b"[1]"}, "table store, row 2: value is not a JSON object"),
+        ({"prefix": b"\xff"}, "table store, row 2: prefix is not a text"),
+        ({"created_at": "yesterday"}, "table store, row 2: created_at is not a time: 'yesterday'"),
+        ({"ttl_minutes": "soon"}, "table store, row 2: ttl_minutes is not a number"),
     ],
 )
 def test_a_file_with_a_wrong_row_is_not_copied(store: Store, columns: dict[str, object], why: str) -> None:
@@ -193,7 +193,7 @@ def test_a_vector_that_is_cut_is_named(store: Store) -> None:
 
     code, said = store.run()
 
-    why = "embedding has 5 bytes, and is no vector of 32-bit floats"
+    why = "embedding has 5 bytes, and is not a vector of 32-bit floats"
     assert (code, said) == (1, [f"remora: table store_vectors, row 1: {why}; nothing was copied"])
 
 
@@ -220,10 +220,10 @@ def test_an_older_file_without_times_to_live_is_copied(store: Store) -> None:
 
 def test_another_file_is_refused(store: Store) -> None:
     store.execute("DROP TABLE store")
-    assert store.run() == (1, ["remora: {file} has no table store: it is no file of LangGraph's SqliteStore"])
+    assert store.run() == (1, ["remora: {file} has no table store: it is not a file of LangGraph's SqliteStore"])
 
     store.file.write_bytes(b'{"role": "user"}\n')
-    assert store.run() == (1, ["remora: {file} is no SQLite file"])
+    assert store.run() == (1, ["remora: {file} is not an SQLite file"])
 
     store.file.unlink()
     assert store.run() == (1, ["remora: {file} cannot be read: No such file or directory"])

@@ -255,18 +255,18 @@ def test_a_conversation_of_another_user_gets_nothing(file: VoltAgent) -> None:
 @pytest.mark.parametrize(
     ("table", "column", "value", "why"),
     [
-        ("conversations", "metadata", "[]", "is no JSON object"),
-        ("conversations", "metadata", '{"workingMemory":3}', "has a workingMemory that is no text"),
-        ("conversations", "created_at", "soon", "is no time: 'soon'"),
-        ("messages", "parts", "[", "is no JSON: Expecting value: line 1 column 2 (char 1)"),
-        ("messages", "parts", "{}", "is no list"),
-        ("messages", "metadata", '{"n":NaN}', "is no JSON: NaN is none of its numbers"),
+        ("conversations", "metadata", "[]", "is not a JSON object"),
+        ("conversations", "metadata", '{"workingMemory":3}', "has a workingMemory that is not a text"),
+        ("conversations", "created_at", "soon", "is not a time: 'soon'"),
+        ("messages", "parts", "[", "is not JSON: Expecting value: line 1 column 2 (char 1)"),
+        ("messages", "parts", "{}", "is not a list"),
+        ("messages", "metadata", '{"n":NaN}', "is not JSON: NaN is not a number of JSON"),
         ("steps", "type", "thought", "is 'thought', which no step is"),
         ("steps", "step_index", 1 << 40, f"has a step_index that is not understood: {1 << 40}"),
         ("workflow_states", "status", "lost", "is 'lost', which no workflow has"),
-        ("workflow_states", "context", "[[null,1]]", "has an entry whose key is no text, such as a symbol"),
-        ("workflow_states", "context", '{"a":1}', "is no list of entries"),
-        ("workflow_states", "suspension", '{"suspendedAt":"?"}', "has a time that is none: '?'"),
+        ("workflow_states", "context", "[[null,1]]", "has an entry whose key is not a text, such as a symbol"),
+        ("workflow_states", "context", '{"a":1}', "is not a list of entries"),
+        ("workflow_states", "suspension", '{"suspendedAt":"?"}', "has a time that cannot be read: '?'"),
         ("workflow_states", "suspension", '{"stepIndex":"2"}', "has a step_index that is not understood: '2'"),
     ],
 )
@@ -303,7 +303,7 @@ def test_tables_may_have_another_prefix(file: VoltAgent) -> None:
     assert file.run("--table-prefix", 'my "own"') == all_copied(1)
     code, [said] = file.run()
     assert code == 1
-    assert said.startswith("remora: {file} has no table voltagent_memory_users: it is no file of VoltAgent's ")
+    assert said.startswith("remora: {file} has no table voltagent_memory_users: it is not a file of VoltAgent's ")
     assert said.endswith(", or its tablePrefix is another (--table-prefix)")
     assert file.run_with(["import", str(file.file), "--from", "langgraph-store", "--table-prefix", "x"]) == (
         2,

@@ -231,7 +231,7 @@ def test_a_reader_that_goes_away_ends_the_command_without_a_word(endpoint: str) 
         (["log", "--token", "s\xfc\xdf"], 2, "remora: token must be printable ASCII"),
         (["log", "--follow"], 2, "remora: --follow needs a conversation"),
         (["search", "x" * 40_000], 1, "remora: query has 40,000 bytes; at most 32,768 are allowed"),
-        (["log", "--limit", "0"], 2, "0 is no whole number from 1 on"),
+        (["log", "--limit", "0"], 2, "0 is not a whole number from 1 on"),
         (["search"], 2, "the following arguments are required: QUERY"),
     ],
 )

@@ -381,11 +381,11 @@ LINES = conversation_lines("c", 3, "said")
     [
         (b"", "line 1 is missing or cut"),
         (b"hello\n", "line 1 is not JSON"),
-        (b"[1]\n", "line 1 is no object with a kind"),
+        (b"[1]\n", "line 1 is not an object with a kind"),
         (LINES[0], "line 1 is neither the first line of an export nor an OpenAI chat message"),
         (b'{"kind":"format","version":2}\n', "line 1 says format 2; this version of Remora reads 1"),
         (FORMAT + LINES[0] + b'{"kind":"nonsense"}\n', "line 3 has the unknown kind nonsense"),
-        (FORMAT + LINES[0] + b'{"kind":"message","nonsense":1}\n', "line 3 is no message"),
+        (FORMAT + LINES[0] + b'{"kind":"message","nonsense":1}\n', "line 3 is not a record of the kind message"),
         (FORMAT + LINES[0] + LINES[1][:-5], "line 3 is missing or cut"),
         (FORMAT + LINES[0] + LINES[1], "line 4 is missing or cut"),
         (FORMAT + LINES[0] + b'{"kind":"end","records":2}\n', "it has 1 records of 2"),

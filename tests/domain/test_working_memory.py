@@ -108,7 +108,7 @@ def test_what_an_update_comes_to_matches_its_schema_as_a_whole() -> None:
     [
         ("[]", "must be a JSON Schema"),
         ("{", "must be JSON"),
-        ('{"type": "objekt"}', r"is no JSON Schema at \$\.type"),
+        ('{"type": "objekt"}', r"is not a JSON Schema at \$\.type"),
         ('{"$ref": "#/missing"}', "json_schema: "),
         ('{"$ref": "http://127.0.0.1:9/schema"}', "json_schema: "),
         ('{"$ref": "file:///etc/hostname"}', "json_schema: "),

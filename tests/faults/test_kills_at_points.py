@@ -42,7 +42,7 @@ def test_an_unknown_failpoint_is_refused(tmp_path: Path) -> None:
     sidecar.launch()
 
     assert sidecar.wait() == 2
-    assert "'nowhere=abort' is no failpoint" in sidecar.log.read_text()
+    assert "'nowhere=abort' is not a failpoint" in sidecar.log.read_text()
 
 
 def test_a_transaction_is_applied_whole_or_not_at_all_and_once(run: KillRun) -> None:

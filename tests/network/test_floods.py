@@ -112,7 +112,7 @@ FLOODS: tuple[Flood, ...] = (
     single_bytes, window_updates, priorities, unknown_frames,
 )  # fmt: skip
 ENDED_BY_THE_SERVER = (resets, resets_of_whole_calls, continuations, empty_continuations)
-"""Those that only a peer that means harm makes."""
+"""Floods that only a hostile client sends."""
 
 
 def flood(frames_of: Flood, send: Callable[[bytes], bool], together: int = BATCH) -> int:

@@ -108,7 +108,7 @@ def test_a_file_that_is_no_socket_is_left_alone(directory: Path, binder: Transpo
     path = directory / "s"
     path.write_text("precious")
 
-    with pytest.raises(ListenError, match="is no socket"):
+    with pytest.raises(ListenError, match="is not a socket"):
         UnixListener(path).bind(binder)
 
     assert path.read_text() == "precious"

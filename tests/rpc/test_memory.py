@@ -223,7 +223,7 @@ def test_options_and_filters_are_taken_over(server: RunningServer) -> None:
     ("where", "refusal"),
     [
         (all_of(IS_ABSENT, IS_WITHOUT_A_VALUE), ".all_of.filters[1].condition.values: OPERATOR_EQ takes one value"),
-        (any_of(IS_UNKNOWN), ".any_of.filters[0].condition.operator: 10 is no Operator"),
+        (any_of(IS_UNKNOWN), ".any_of.filters[0].condition.operator: 10 is not a value of Operator"),
         (negated(any_of(OF_A_BODY)), ".negated.any_of.filters[0].condition.path: bodies of messages are opaque"),
         (filter_pb2.Filter(), ".kind: is required"),
         (all_of(), ".all_of.filters: is required"),

@@ -100,7 +100,7 @@ def _require_own(path: Path, given: dict[str, Any]) -> None:
         with _opened(path, os.O_RDONLY) as stream:
             line = stream.readline(TAIL_BYTES)
     if not path.is_file() or not is_first_line(line):
-        raise CommandFailed(f"{path} is no export and stays as it is: name another file")
+        raise CommandFailed(f"{path} is not an export and stays as it is: name another file")
     if not _head(given).startswith(line):
         raise CommandFailed(
             f"{path} is an export with another --user or --conversation: give the same, or another file"

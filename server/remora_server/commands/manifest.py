@@ -69,7 +69,7 @@ class Manifest(Struct, frozen=True, forbid_unknown_fields=True):
         try:
             manifest = msgspec.json.decode(path.read_bytes(), type=cls)
         except OSError as error:
-            raise ManifestError(f"{folder} is no backup: {path} cannot be read: {error.strerror}") from error
+            raise ManifestError(f"{folder} is not a backup: {path} cannot be read: {error.strerror}") from error
         except msgspec.DecodeError as error:
             raise ManifestError(f"{path} is damaged, or of a newer version of Remora: {error}") from error
         if manifest.manifest_version != MANIFEST_VERSION or manifest.file != SNAPSHOT_NAME:

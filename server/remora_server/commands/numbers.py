@@ -11,14 +11,14 @@ LONGEST_SECONDS = 30 * 86_400
 def positive(text: str) -> int:
     """A whole number from 1 on."""
     if not text.isascii() or not text.isdigit() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text} is no whole number from 1 on")
+        raise argparse.ArgumentTypeError(f"{text} is not a whole number from 1 on")
     return int(text)
 
 
 def whole(text: str) -> int:
     """A whole number, also below 0."""
     if not text.isascii() or not text.removeprefix("-").isdigit():
-        raise argparse.ArgumentTypeError(f"{text} is no whole number")
+        raise argparse.ArgumentTypeError(f"{text} is not a whole number")
     return int(text)
 
 
@@ -29,5 +29,5 @@ def duration(text: str) -> float:
     except ValueError:
         given = math.nan
     if not 0 < given <= LONGEST_SECONDS:
-        raise argparse.ArgumentTypeError(f"{text} is no number of seconds above 0, at most {LONGEST_SECONDS:,}")
+        raise argparse.ArgumentTypeError(f"{text} is not a number of seconds above 0, at most {LONGEST_SECONDS:,}")
     return given

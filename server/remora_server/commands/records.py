@@ -71,7 +71,7 @@ def parse_line(line: bytes) -> dict[str, Any]:
     except ValueError:
         raise LineError("is not JSON") from None
     if not isinstance(value, dict) or not isinstance(value.get("kind"), str):
-        raise LineError("is no object with a kind")
+        raise LineError("is not an object with a kind")
     return value
 
 
@@ -94,5 +94,5 @@ def parse_record(value: dict[str, Any]) -> Record:
     try:
         ParseDict(value, part)
     except ParseError as error:
-        raise LineError(f"is no {kind}: {' '.join(str(error).split())}") from None
+        raise LineError(f"is not a record of the kind {kind}: {' '.join(str(error).split())}") from None
     return record

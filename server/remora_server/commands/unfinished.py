@@ -56,7 +56,9 @@ def _making(folder: Path) -> int:
         folder.mkdir(mode=0o700, parents=True)
     except FileExistsError:
         if not (folder / MARK).is_file():
-            raise CommandFailed(f"{folder} exists and is no unfinished backup: move it away, or name another") from None
+            raise CommandFailed(
+                f"{folder} exists and is not an unfinished backup: move it away, or name another"
+            ) from None
         return 0
     return os.O_CREAT
 

@@ -47,7 +47,7 @@ from remora_server.domain.turns import Recent
 from remora_server.domain.windows import Summary
 
 QUERY_CHARACTERS = 8_192
-"""Of a message that is the query, how much of its beginning is."""
+"""How many characters of a message are the query, if it is searched for: those at its beginning."""
 
 
 class ContextAssembler:

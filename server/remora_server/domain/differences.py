@@ -74,7 +74,7 @@ def flat(pieces: Sequence[Piece]) -> list[int]:
 def of_flat(numbers: Sequence[int]) -> tuple[Piece, ...]:
     """The reverse. Raises ValueError if the count is no multiple of three."""
     if len(numbers) % 3:
-        raise ValueError(f"{len(numbers)} numbers are no pieces")
+        raise ValueError(f"{len(numbers)} numbers are not pieces")
     return tuple(Piece(*numbers[at : at + 3]) for at in range(0, len(numbers), 3))
 
 

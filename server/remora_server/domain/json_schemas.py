@@ -56,7 +56,7 @@ def json_schema(field: str, text: str) -> JsonSchema:
             jsonschema_rs.validator_for(schema, pattern_options=jsonschema_rs.RegexOptions(), offline=True)
         )
     except jsonschema_rs.ValidationError as error:
-        raise InvalidField(field, f"is no JSON Schema at {_path(error)}: {_shortened(error.message)}") from None
+        raise InvalidField(field, f"is not a JSON Schema at {_path(error)}: {_shortened(error.message)}") from None
     except jsonschema_rs.ReferencingError as error:
         raise InvalidField(field, f"refers to what it does not hold: {_shortened(str(error))}") from None
     except ValueError as error:

@@ -158,7 +158,7 @@ def _of_langchain(kind: str, data: Mapping[str, Any]) -> LangChainMessage:
 def _of_openai(role: str, message: Mapping[str, Any]) -> LangChainMessage:
     kind = _TYPES.get(role)
     if kind is None:
-        raise _UnreadableError(f"the role {role!r} is none of {', '.join(_TYPES)}")
+        raise _UnreadableError(f"the role {role!r} is not one of {', '.join(_TYPES)}")
     calls = message.get("tool_calls") if kind == "ai" else None
     call_id = _text(message, "tool_call_id") if kind == "tool" else ""
     written = _written([_openai_call(call) for call in calls] if isinstance(calls, list) else None)

@@ -31,7 +31,7 @@ def decode_reply(body: bytes, model: str) -> Completion:
         choice = json.loads(body)["choices"][0]
         text, reason = choice["message"]["content"], choice.get("finish_reason")
     except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
-        raise WrongReply("the reply is no chat completion") from error
+        raise WrongReply("the reply is not a chat completion") from error
     if not isinstance(text, str) or not text.strip():
         raise WrongReply("the reply has no text")
     # JSON can contain half of a surrogate pair, which is not valid text.

@@ -39,7 +39,7 @@ def decode_reply(body: bytes, count: int) -> list[bytes]:
         placed = _placed(json.loads(body)["data"], count)
         vectors = [_unit(_values(item["embedding"])) for item in placed]
     except (ValueError, LookupError, TypeError, AttributeError, ArithmeticError, struct.error, RecursionError) as error:
-        raise WrongReply("the reply is no list of embeddings") from error
+        raise WrongReply("the reply is not a list of embeddings") from error
     sizes = {len(vector) // FLOAT_BYTES for vector in vectors if vector}
     if len(sizes) > 1:
         raise WrongReply(f"the reply has vectors of {' and '.join(map(str, sorted(sizes)))} values")

@@ -18,7 +18,7 @@ from remora_server.domain.fact_prompts import (
 from remora_server.locking import Level, new_lock
 
 SHARE = 0.75
-"""Of the time that a caller leaves, the model has so much: what does its work where it fails needs the rest."""
+"""The model's share of the time that a caller leaves. The rest is for what replaces the model if it fails."""
 
 
 class ChatFactModel:
@@ -37,7 +37,7 @@ class ChatFactModel:
         text, name = self._asked(extraction_prompt(texts), deadline)
         found = facts_read(text, len(texts))
         if found is None:
-            raise ChatModelFailed("the answer is no JSON array")
+            raise ChatModelFailed("the answer is not a JSON array")
         return ModelFacts(tuple(found), name)
 
     def picked(self, message: str, facts: Sequence[str], deadline: float | None) -> tuple[list[int], str]:
@@ -47,7 +47,7 @@ class ChatFactModel:
         text, name = self._asked(picking_prompt(message, facts), deadline)
         picked = numbers_picked(text, len(facts))
         if picked is None:
-            raise ChatModelFailed("the answer is no JSON array")
+            raise ChatModelFailed("the answer is not a JSON array")
         return picked, name
 
     def _asked(self, prompt: Prompt, deadline: float | None) -> tuple[str, str]:

@@ -108,7 +108,7 @@ class HttpEndpoint:
             raise KeyUnusable(f"the file of the endpoint's key, {file}, cannot be read") from error
         key = key.strip()
         if not key.isascii() or not all(map(str.isprintable, key)):
-            raise KeyUnusable("the endpoint's key is no line of printable ASCII")
+            raise KeyUnusable("the endpoint's key is not one line of printable ASCII")
         return key
 
 

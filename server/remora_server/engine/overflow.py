@@ -32,7 +32,7 @@ from remora_server.supervision import LongLived
 MOST_WATCHED = 100_000
 """Conversations whose tokens are known. The least recently written is counted again when it is written next."""
 NEVER = 1 << 62
-"""So many tokens or messages no window grows by."""
+"""More tokens or messages than any window grows by."""
 
 logger = logging.getLogger(__name__)
 

@@ -625,7 +625,7 @@ def _from_file(path: str | None) -> dict[str, tuple[object, str]]:
     except (NotYaml, UnicodeDecodeError) as error:
         raise SettingsError(f"{path} is not YAML: {' '.join(str(error).split())}") from error
     if not isinstance(content or {}, dict):
-        raise SettingsError(f"{path} is no mapping of settings to values")
+        raise SettingsError(f"{path} is not a mapping of settings to values")
     for name in content or {}:
         _require_known(str(name), _BY_NAME, path)
     return {name: (value, path) for name, value in (content or {}).items() if value is not None}

@@ -358,7 +358,7 @@ def test_what_an_interrupted_restore_left_is_neither_served_nor_repaired_nor_hea
     open_store(directory).close()
     (directory / "FORMAT").rename(directory / "FORMAT.unfinished")
 
-    with pytest.raises(DirectoryError, match="is no data directory"):
+    with pytest.raises(DirectoryError, match="is not a data directory"):
         open_store(directory)
     assert ["interrupted" in finding.what for finding in inspect_store(directory).findings] == [True]
     with pytest.raises(RepairError, match="was interrupted: run that again"):

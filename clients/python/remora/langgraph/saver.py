@@ -329,7 +329,7 @@ def _in_thousands(ids: Sequence[str], what: str) -> Iterator[Sequence[str]]:
 
 def _strategy(name: str) -> "wire.PruneStrategy.ValueType":
     if name not in STRATEGIES:
-        raise ValueError(f"{name!r} is no strategy to prune by: {' or '.join(map(repr, STRATEGIES))}")
+        raise ValueError(f"{name!r} is not a strategy to prune by: {' or '.join(map(repr, STRATEGIES))}")
     return STRATEGIES[name]
 
 

@@ -25,14 +25,14 @@ def value(row: Row, column: str) -> Any:  # noqa: ANN401 - whatever the column h
     try:
         return json.loads(text, parse_constant=_no_json) if text else None
     except (ValueError, RecursionError) as error:
-        raise row.fault(column, f"is no JSON: {error}") from error
+        raise row.fault(column, f"is not JSON: {error}") from error
 
 
 def members(row: Row, column: str) -> dict[str, Any]:
     """The members of a column's object, decoded; none for NULL."""
     found = value(row, column)
     if found is not None and not isinstance(found, dict):
-        raise row.fault(column, "is no JSON object")
+        raise row.fault(column, "is not a JSON object")
     return found or {}
 
 
@@ -42,7 +42,7 @@ def raw_members(row: Row, column: str) -> dict[str, Raw]:
     try:
         return decode(data(row, column) or b"{}", type=dict[str, Raw])
     except MsgspecError as error:
-        raise row.fault(column, f"is no JSON: {error}") from error
+        raise row.fault(column, f"is not JSON: {error}") from error
 
 
 def written(given: dict[str, Raw]) -> bytes:
@@ -51,4 +51,4 @@ def written(given: dict[str, Raw]) -> bytes:
 
 
 def _no_json(name: str) -> NoReturn:
-    raise ValueError(f"{name} is none of its numbers")
+    raise ValueError(f"{name} is not a number of JSON")

@@ -285,7 +285,7 @@ def _members(row: Row, column: str, coder: Any, data: bytes) -> dict[str, Raw]: 
     try:
         members: dict[str, Raw] = coder.decode(data, type=dict[str, Raw])
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-        raise row.fault(column, f"is no map: {error}") from error
+        raise row.fault(column, f"is not a map: {error}") from error
     return members
 
 

@@ -74,7 +74,7 @@ class StoreFile(Struct, frozen=True):
         for vector in self.file.rows(VECTORS, _OF_ITEM, (row.text("prefix"), row.text("key"))):
             values = vector.data("embedding")
             if not values or len(values) % FLOAT_BYTES:
-                raise vector.fault("embedding", f"has {len(values)} bytes, and is no vector of 32-bit floats")
+                raise vector.fault("embedding", f"has {len(values)} bytes, and is not a vector of 32-bit floats")
             item.vectors.add(path=vector.text("field_name"), values=values)
 
 
@@ -132,9 +132,9 @@ def _object(row: Row) -> bytes:
     try:
         decoded = json.decode(value)
     except DecodeError as error:
-        raise row.fault("value", f"is no JSON: {error}") from error
+        raise row.fault("value", f"is not JSON: {error}") from error
     if not isinstance(decoded, dict):
-        raise row.fault("value", "is no JSON object")
+        raise row.fault("value", "is not a JSON object")
     return value
 
 

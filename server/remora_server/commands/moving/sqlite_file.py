@@ -46,7 +46,7 @@ class Row(Struct, frozen=True):
         """A text. Raises CommandFailed if there is none."""
         value = self.values.get(column)
         if not isinstance(value, Text):
-            raise self.fault(column, "is no text")
+            raise self.fault(column, "is not a text")
         try:
             return value.decode()
         except UnicodeDecodeError as error:
@@ -67,14 +67,14 @@ class Row(Struct, frozen=True):
         """An integer."""
         value = self.values.get(column)
         if not isinstance(value, int):
-            raise self.fault(column, "is no integer")
+            raise self.fault(column, "is not an integer")
         return value
 
     def number_or_none(self, column: str) -> float | None:
         """A number; None for NULL, and if an older file has no such column."""
         value = self.values.get(column)
         if value is not None and not isinstance(value, int | float):
-            raise self.fault(column, "is no number")
+            raise self.fault(column, "is not a number")
         return value
 
     def time(self, column: str) -> datetime:
@@ -83,7 +83,7 @@ class Row(Struct, frozen=True):
         try:
             found = datetime.fromisoformat(text)
         except ValueError as error:
-            raise self.fault(column, f"is no time: {text[:40]!r}") from error
+            raise self.fault(column, f"is not a time: {text[:40]!r}") from error
         return found if found.tzinfo else found.replace(tzinfo=UTC)
 
     def time_or_none(self, column: str) -> datetime | None:
@@ -103,7 +103,7 @@ class SqliteFile:
         for table, columns in tables.items():
             found = self.columns(table)
             if not found:
-                raise CommandFailed(f"{self.name} has no table {table}: it is no file of {owner}{otherwise}")
+                raise CommandFailed(f"{self.name} has no table {table}: it is not a file of {owner}{otherwise}")
             for column in columns:
                 if column not in found:
                     raise CommandFailed(f"{self.name}: table {table} has no column {column}: {owner} makes others")
@@ -146,7 +146,7 @@ def opened(path: Path) -> Iterator[SqliteFile]:
     except OSError as error:
         raise CommandFailed(f"{path} cannot be read: {error.strerror}") from error
     if not head.startswith(MAGIC):
-        raise CommandFailed(f"{path} is no SQLite file")
+        raise CommandFailed(f"{path} is not an SQLite file")
     try:
         connection = sqlite3.connect(_address(path, head), uri=True, isolation_level=None)
     except sqlite3.Error as error:

@@ -29,7 +29,7 @@ def parts(row: Row) -> Parts:
         return _older(row)
     value = json_columns.value(row, "parts")
     if not isinstance(value, list):
-        raise row.fault("parts", "is no list")
+        raise row.fault("parts", "is not a list")
     return Parts(value, json_columns.data(row, "parts"))
 
 

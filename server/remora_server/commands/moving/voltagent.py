@@ -202,7 +202,7 @@ def _working_memory(row: Row, scope: WorkingMemoryScope) -> Iterator[Placed]:
     """
     content = json_columns.members(row, "metadata").get(WORKING_MEMORY)
     if content is not None and not isinstance(content, str):
-        raise row.fault("metadata", f"has a {WORKING_MEMORY} that is no text")
+        raise row.fault("metadata", f"has a {WORKING_MEMORY} that is not a text")
     if content:
         time = _time(row.time("updated_at"))
         body = ui_messages.as_javascript_encodes(content).encode()
@@ -240,10 +240,10 @@ def _context(row: Row) -> bytes:
     if entries is None or entries == {}:
         return b""
     if not isinstance(entries, list):
-        raise row.fault("context", "is no list of entries")
+        raise row.fault("context", "is not a list of entries")
     for entry in entries:
         if not isinstance(entry, list) or not entry or not isinstance(entry[0], str):
-            raise row.fault("context", "has an entry whose key is no text, such as a symbol")
+            raise row.fault("context", "has an entry whose key is not a text, such as a symbol")
     return json_columns.data(row, "context")
 
 
@@ -284,7 +284,7 @@ def _set_time(row: Row, column: str, given: object, field: Timestamp) -> None:
     try:
         field.CopyFrom(_time(datetime.fromisoformat(str(given))))
     except ValueError as error:
-        raise row.fault(column, f"has a time that is none: {given!r}") from error
+        raise row.fault(column, f"has a time that cannot be read: {given!r}") from error
 
 
 def _time(given: datetime) -> Timestamp:

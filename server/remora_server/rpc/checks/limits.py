@@ -356,7 +356,7 @@ MAX_MEMBERS, MAX_ATTRIBUTES = 16, 1_024
 
 
 def _members(data: bytes, name: str, most: int | None = None) -> dict[str, object]:
-    """The members of a field's JSON object. Raises Violation if the field is none, or has too many members."""
+    """The members of a field's JSON object. Raises Violation if the field is not an object, or has too many members."""
     try:
         members = json_members.members(data)
     except ValueError as error:

@@ -152,7 +152,7 @@ def known(enum: EnumDescriptor) -> Rule:
 
     def check(value: int) -> None:
         if value not in numbers:
-            raise Violation(f"{value} is no {enum.name}")
+            raise Violation(f"{value} is not a value of {enum.name}")
 
     return check
 

@@ -85,7 +85,7 @@ class UnixListener(Struct, frozen=True):
         except OSError as error:
             raise ListenError(f"cannot listen on {self.endpoint}: {error.strerror}") from error
         if not is_socket:
-            raise ListenError(f"{self.path} is there and is no socket: listen elsewhere (--listen)")
+            raise ListenError(f"{self.path} exists and is not a socket: listen elsewhere (--listen)")
         if self._answers():
             raise ListenError(f"another process listens on {self.endpoint}: stop it, or listen elsewhere (--listen)")
         self.path.unlink()

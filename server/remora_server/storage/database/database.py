@@ -55,7 +55,7 @@ that is more. DuckDB decodes 2,048 lists to read one of them.
 FEWER = 4
 """By how much fewer rows are read at a time if there is no memory for so many."""
 ROWS_ALONE = 16
-"""So many rows are not read as fewer ones, but alone with more memory."""
+"""A read of at most this many rows is not made smaller. It runs alone, with more memory."""
 ALONE_BYTES = 64 << 20
 """What they take at most: so many of the longest requests, or two columns of which DuckDB decodes 2,048 values to read
 one. It compresses no values above 16 KiB.
@@ -157,7 +157,7 @@ class Database:
             },
         )
         connection.execute("PRAGMA disable_checkpoint_on_shutdown")
-        # Of long texts that are compressed so, one cannot be read without 2,048 others.
+        # A long text that is compressed with it cannot be read without 2,048 others.
         connection.execute("SET disabled_compression_methods = 'zstd'")
         # It reads the rows of a LIMIT a second time, by their ids. It misses some after a checkpoint that removed
         # others (2.0.0), in memory and in a file.

@@ -30,7 +30,7 @@ _HARMLESS = {_LOCK_FILE, _FORMAT_FILE + _NEW, _UNFINISHED_FILE + _NEW, "lost+fou
 _MARKS = (_FORMAT_FILE, _UNFINISHED_FILE, _JOURNAL, FILE_NAME, _LOCK_FILE)
 """A directory with one of these is a data directory, or was to become one."""
 
-FOREIGN = "is not empty and is no data directory of Remora"
+FOREIGN = "is not empty and is not a data directory of Remora"
 _REFUSED = f"{FOREIGN}: use another (--data)"
 _NOT_EMPTY = "is not empty: name another directory, or empty it"
 

@@ -15,9 +15,9 @@ from remora_server.storage.embedding.scopes import ResolvedScope
 
 SCAN_ROWS = 2048
 PLACE_ROWS = 64
-"""Of the messages of a scope that is searched, as many as are embedded soon."""
+"""How many messages of a scope are read while it is searched: as many as are embedded soon."""
 
-# By the tokens, it is known of a text whether it is empty: a scan would read all texts.
+# The number of tokens tells whether a text is empty. To look at the texts, a scan would read all of them.
 _SERVED = "(m.tenant_id IN (SELECT unnest($tenants::TEXT[]))) <> $others"
 _MISSING = f"""
 FROM messages m JOIN conversations c ON c.uid = m.conversation_uid
@@ -27,7 +27,7 @@ WHERE m.token_count > 0 AND {_SERVED} AND NOT EXISTS (
     AND (e.by_caller OR e.model = $model AND (e.pieces IS NOT NULL OR NOT $late)))
 """  # noqa: S608 - constants
 _MESSAGE = "SELECT m.tenant_id, m.conversation_uid, c.id, m.user_id, m.sequence, m.revision, m.text"
-# Keys first, texts after: what a join passes on, it may have to keep.
+# Keys first, texts after: a join may have to keep what it passes on.
 _KEY = "SELECT m.conversation_uid, m.sequence"
 _NEXT = f"{_KEY} {_MISSING} LIMIT $rows"
 _NEWEST_OF_PLACE = f"""

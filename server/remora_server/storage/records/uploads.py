@@ -90,6 +90,6 @@ class Uploads:
 def _place(kind: Kind, uid: int, upload_id: str) -> Partition:
     """Raises ValueError if the id is one by which the database does not find its parts: see `tables.py`."""
     if not upload_id or "/" in upload_id or "\0" in upload_id:
-        raise ValueError(f"{upload_id!r} is no id of an upload")
+        raise ValueError(f"{upload_id!r} is not an id of an upload")
     parts = parts_of(kind)
     return Partition(parts, uid, parts.encode_partition(upload_id))

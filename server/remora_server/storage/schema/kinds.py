@@ -297,7 +297,7 @@ class Kind:
         for field in (self.conversation, self.user):
             if field is not None:
                 field.put(stored, field.of(message))
-        # As bytes: a number that is none equals nothing.
+        # As bytes: NaN does not equal itself.
         return stored.SerializeToString(deterministic=True) == message.SerializeToString(deterministic=True)
 
     def exported(self, body: bytes, conversation_id: str, user_id: str, expire_time: int | None) -> Message:

@@ -198,7 +198,7 @@ function textOf(value: unknown, field: string): string {
 function jsonOf(value: unknown, field: string): string | undefined {
   const finite = (_key: string, member: unknown) => {
     if (typeof member === "number" && !Number.isFinite(member)) {
-      throw new TypeError(`${member} is no number of JSON`);
+      throw new TypeError(`${member} is not a number of JSON`);
     }
     return member;
   };

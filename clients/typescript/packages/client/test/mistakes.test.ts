@@ -98,7 +98,7 @@ const MISTAKES: readonly (readonly [what: string, call: Call, answer: RegExp])[]
   [
     "a number that JSON does not have",
     (remora) => chat(remora).workingMemory.edit({ budget: Number.NaN }),
-    /^InvalidFieldError: content cannot be stored as JSON: NaN is no number of JSON; give what JSON can hold$/,
+    /^InvalidFieldError: content cannot be stored as JSON: NaN is not a number of JSON; give what JSON can hold$/,
   ],
   [
     "nothing as a content",
