@@ -33,6 +33,12 @@ FIGURES: dict[str, Shown] = {
     "append_c1_p50_over_fdatasync_in_place": Shown(
         "the same, against an `fdatasync` of a file that does not grow", "{:.1f} ×"
     ),
+    "append_go_c1_p50_over_fdatasync": Shown(
+        "append of a message by a client in Go (grpc-go), p50", "{:.1f} × a bare `fdatasync`"
+    ),
+    "append_go_c1_p50_over_fdatasync_in_place": Shown(
+        "the same, against an `fdatasync` of a file that does not grow", "{:.1f} ×"
+    ),
     "append_c32_rate_over_fastapi_sqlite": Shown("appends per second, 32 clients", "{:.1f} × FastAPI with SQLite"),
     "append_c32_rate_over_tuned": Shown(
         "appends per second, 32 clients", "{:.1f} × FastAPI with SQLite, tuned: uvloop, group commits"
@@ -48,6 +54,10 @@ FIGURES: dict[str, Shown] = {
     ),
     "list50_c1_cpu_over_fastapi_sqlite": Shown(
         "server CPU time of a read of 50 messages", "{:.2f} × FastAPI with SQLite"
+    ),
+    "client_append_cpu_over_stub": Shown("CPU time of the Python client for an append", "{:.2f} × the generated stub"),
+    "client_list50_cpu_over_stub": Shown(
+        "CPU time of the Python client for a read of 50 messages", "{:.2f} × the generated stub"
     ),
     "ready_seconds_empty": Shown("start of an empty store, until the first answer", "{:.2f} s"),
     "ready_seconds_after_kill": Shown("start after a SIGKILL with 16 MiB of journal to replay", "{:.2f} s"),

@@ -26,6 +26,12 @@ def test_there_is_a_row_for_each_figure_that_is_there() -> None:
     ]
 
 
+def test_each_figure_of_the_table_is_measured_by_a_workload() -> None:
+    workloads = [path.read_text("utf-8") for path in (table.ROOT / "benchmarks" / "workloads").glob("*.py")]
+
+    assert [name for name in table.FIGURES if not any(f'"{name}"' in source for source in workloads)] == []
+
+
 def test_the_table_is_written_between_the_marks_and_nowhere_else() -> None:
     text = f"before\n{table.BEGIN}\nold\n{table.END}\nafter\n"
 
