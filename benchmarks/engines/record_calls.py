@@ -1,6 +1,7 @@
 """Calls of Remora that put, get and list records.
 
-A record is the working memory of a user or of a conversation; steps are the records of a conversation that are listed.
+A record is the working memory of a user or of a conversation; steps are the records of a conversation that are listed,
+workflow runs those that are listed across all that is stored.
 """
 
 from __future__ import annotations
@@ -15,9 +16,19 @@ from benchmarks.texts import texts
 from remora.v1.conversation_service_pb2 import GetConversationRequest, ListMessagesRequest
 from remora.v1.history_service_pb2 import ListStepsRequest
 from remora.v1.memory_service_pb2 import GetWorkingMemoryRequest, SetWorkingMemoryRequest
+from remora.v1.workflow_pb2 import (
+    WORKFLOW_STATUS_COMPLETED,
+    WORKFLOW_STATUS_ERROR,
+    WORKFLOW_STATUS_RUNNING,
+    WORKFLOW_STATUS_SUSPENDED,
+    WorkflowRun,
+    WorkflowStatus,
+)
+from remora.v1.workflow_service_pb2 import ListWorkflowRunsRequest, SaveWorkflowRunRequest
 from remora.v1.working_memory_pb2 import WorkingMemoryScope
 
 MEMORY_SERVICE, HISTORY_SERVICE = "/remora.v1.MemoryService", "/remora.v1.HistoryService"
+WORKFLOW_SERVICE = "/remora.v1.WorkflowService"
 
 RECORD_BYTES = 600
 KEYS = 64
@@ -25,6 +36,9 @@ USERS = [f"user-{number}" for number in range(KEYS)]
 CONVERSATIONS = [f"conversation-of-{user}" for user in USERS]
 CONTENTS = [NUMBER_PLACE + text for text in texts(RECORD_BYTES, KEYS, RECORD_BYTES - len(NUMBER_PLACE))]
 """Each with a number of the load, so that no put stores what is there."""
+RUN_BYTES, RUNS_A_TURN = 500, 100
+SELDOM = WORKFLOW_STATUS_SUSPENDED
+OFTEN = (WORKFLOW_STATUS_RUNNING, WORKFLOW_STATUS_COMPLETED, WORKFLOW_STATUS_ERROR)
 
 
 def puts(users: Sequence[str]) -> Calls:
@@ -88,3 +102,25 @@ def steps_of_operations(conversation: str, operations: Sequence[str]) -> Calls:
 
 def _step_lists(requests: Sequence[ListStepsRequest]) -> Calls:
     return Calls(f"{HISTORY_SERVICE}/ListSteps", [request.SerializeToString() for request in requests])
+
+
+def run_saves() -> Calls:
+    """Saves of RUNS_A_TURN new workflow runs, one of them suspended."""
+    contents = texts(2, RUNS_A_TURN, RUN_BYTES)
+    runs = [
+        WorkflowRun(
+            id=f"run-{NUMBER_PLACE}",
+            workflow_id=f"workflow-{number % 10}",
+            status=OFTEN[number % len(OFTEN)] if number else SELDOM,
+            workflow_state=contents[number].encode(),
+        )
+        for number in range(RUNS_A_TURN)
+    ]
+    requests = [SaveWorkflowRunRequest(run=run, request_id=NUMBER_PLACE * 2) for run in runs]
+    return Calls(f"{WORKFLOW_SERVICE}/SaveWorkflowRun", [request.SerializeToString() for request in requests])
+
+
+def runs_by_status(status: WorkflowStatus.ValueType, count: int) -> Calls:
+    """A list of the newest runs with a status, of any workflow."""
+    request = ListWorkflowRunsRequest(status=status, page_size=count)
+    return Calls(f"{WORKFLOW_SERVICE}/ListWorkflowRuns", [request.SerializeToString()])

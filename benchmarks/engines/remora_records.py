@@ -11,9 +11,11 @@ from benchmarks.engines.record_calls import (
     CONVERSATIONS,
     KEYS,
     RECORD_BYTES,
+    RUNS_A_TURN,
     USERS,
     puts,
     puts_to_conversations,
+    run_saves,
 )
 from benchmarks.engines.remora import Remora
 from benchmarks.engines.server import Calls
@@ -26,6 +28,8 @@ from remora.v1.history_service_pb2_grpc import HistoryServiceStub
 from remora.v1.memory_service_pb2 import GetWorkingMemoryRequest
 from remora.v1.memory_service_pb2_grpc import MemoryServiceStub
 from remora.v1.step_pb2 import STEP_TYPE_TEXT, Step
+from remora.v1.workflow_service_pb2 import ListWorkflowRunsRequest
+from remora.v1.workflow_service_pb2_grpc import WorkflowServiceStub
 from remora.v1.working_memory_pb2 import WorkingMemoryScope
 
 FILL_SECONDS = 300.0
@@ -69,7 +73,20 @@ class RemoraRecords(Remora):
 
     def _put_new_users(self, count: int) -> Driven:
         """Puts to the records of so many users, or of few more, who are named by the load's numbers."""
-        each = puts([f"stored-{NUMBER_PLACE}"])
+        return self._fill_by(puts([f"stored-{NUMBER_PLACE}"]), math.ceil(count / FILL_CONNECTIONS))
+
+    def fill_runs(self, count: int) -> None:
+        """Store at least so many workflow runs of 500 bytes, one in RUNS_A_TURN of them suspended."""
+        stored = 0
+        while stored < count:
+            missing = min(count - stored, FILL_BATCH)
+            driven = self._fill_by(run_saves(), math.ceil(missing / (FILL_CONNECTIONS * RUNS_A_TURN)))
+            stored += len(driven.spans)
+            if driven.failures:
+                self.applied()
+
+    def _fill_by(self, each: Calls, turns: int) -> Driven:
+        """The calls, so many times on each connection."""
         return self.load.run(
             self.socket,
             self.wire,
@@ -77,7 +94,7 @@ class RemoraRecords(Remora):
             [each.requests] * FILL_CONNECTIONS,
             seconds=FILL_SECONDS,
             streams=FILL_STREAMS,
-            turns=math.ceil(count / FILL_CONNECTIONS),
+            turns=turns,
         )
 
     def fill_steps(self, conversation: str, count: int, operation_length: int) -> Sequence[str]:
@@ -118,6 +135,15 @@ class RemoraRecords(Remora):
             found = HistoryServiceStub(channel).ListSteps(request, timeout=CALL_SECONDS)
         if len(found.steps) != count:
             raise RuntimeError(f"{len(found.steps)} steps are listed, not {count}")
+
+    def check_runs(self, calls: Calls, count: int) -> None:
+        """The first of the lists holds so many runs, all with its status. Raises RuntimeError."""
+        request = ListWorkflowRunsRequest.FromString(calls.requests[0])
+        with self.channel() as channel:
+            found = WorkflowServiceStub(channel).ListWorkflowRuns(request, timeout=CALL_SECONDS)
+        right = sum(run.status == request.status for run in found.runs)
+        if (len(found.runs), right) != (count, count):
+            raise RuntimeError(f"{right} of {len(found.runs)} listed runs have the status, not {count}")
 
     def beside_writers(self, calls: Calls, seconds: float) -> Measured:
         """Reads of one client while others append and put. What the server takes for them alone is not known."""

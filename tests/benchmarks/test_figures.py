@@ -130,7 +130,7 @@ def test_reads_across_partitions_are_reported_in_milliseconds() -> None:
     assert medians(record_scans.figures([row("local store", load, seconds) for load, seconds in loads])) == {
         "record_prefix_scan_cold_ms_at_100k": 500.0,
         "record_prefix_scan_hot_p50_ms_at_100k": 250.0,
-        "record_across_partitions_ms_at_100k": 125.0,
+        "workflow_runs_by_status_p50_ms_at_100k": 125.0,
     }
 
 
