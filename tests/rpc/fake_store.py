@@ -74,32 +74,7 @@ METHODS = {
     "health": {"status": "status"},
 }
 """The fake's methods by noun."""
-NOTHING = dict.fromkeys(
-    (
-        "id",
-        "secret",
-        "windows",
-        "workflow_runs",
-        "workflow_steps",
-        "timeline_events",
-        "history_entries",
-        "entry_steps",
-        "vectors",
-        "collections",
-        "items",
-        "memory_items",
-        "facts",
-        "receipts",
-        "spans",
-        "log_records",
-        "checkpoints",
-        "threads",
-        "index",
-        "embeddings",
-        "publication",
-        "close",
-    )
-)
+NOTHING: dict[str, object] = dict.fromkeys(Store.__struct_fields__)
 """Of a store, what no handler is given that is tested with this one."""
 
 
@@ -257,7 +232,8 @@ class FakeStore:
     def bundle(self, backups: FakeBackups) -> Store:
         """What handlers are given."""
         nouns = {noun: self._noun(noun) for noun in METHODS}
-        return Store(**NOTHING, message_reader=StoredMessageReader(), backups=backups, **nouns)  # type: ignore[arg-type]
+        given = {**NOTHING, "message_reader": StoredMessageReader(), "backups": backups, **nouns}
+        return Store(**given)  # type: ignore[arg-type]
 
     def _noun(self, noun: str) -> SimpleNamespace:
         return SimpleNamespace(**{name: getattr(self, method) for name, method in METHODS[noun].items()})
