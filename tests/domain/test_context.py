@@ -182,6 +182,15 @@ def test_what_does_not_speak_to_the_query_is_left_out_unless_it_is_asked_for() -
     assert (sequences(context), context.unrelated) == ([1, 2], 0)
 
 
+def test_a_blank_message_does_not_speak_to_any_query() -> None:
+    talk = [message(1, "Which ferry?"), message(2, "\n\n", role="assistant"), message(3, "The one at nine")]
+    options = SearchOptions(profile=Profile.HYBRID)
+
+    context = assemble(Conversations(talk, places(2, 3)), recent_messages=0, query="ferry", search=options)
+
+    assert (sequences(context), context.unrelated) == ([3], 1)
+
+
 SYSTEM = message(1, "be kind", role="system")
 
 

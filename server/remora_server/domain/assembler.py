@@ -40,7 +40,7 @@ from remora_server.domain.renderings import (
     TranscriptRenderer,
 )
 from remora_server.domain.replies import REPLY_BYTES
-from remora_server.domain.search import InConversation, MessageFilter, OfUser, SearchQuery
+from remora_server.domain.search import Hit, InConversation, MessageFilter, OfUser, SearchQuery, SearchResult
 from remora_server.domain.summary_prompts import summary_text
 from remora_server.domain.tokens import O200K_BASE, TokenCounter
 from remora_server.domain.turns import Recent
@@ -232,8 +232,13 @@ class _Assembly(Struct, frozen=True):
             around=AROUND,
         )
         result = self.searcher.search(self.read, query)
-        hits = result.hits if self.request.include_unrelated else speaking(result)
+        hits = result.hits if self.request.include_unrelated else self._speaking(result)
         return recalled(replace(result, hits=hits), self.reader, len(result.hits) - len(hits))
+
+    def _speaking(self, result: SearchResult) -> tuple[Hit, ...]:
+        """The hits that speak to the query. A blank one, whose vector is like that of any short text, says nothing."""
+        hits = speaking(result)
+        return tuple(hit for hit in hits if self.reader.message(hit.conversation_id, hit.encoded).text.strip())
 
     def _scope(self) -> InConversation | OfUser:
         if self.request.search_user_scope:
