@@ -59,13 +59,16 @@ export class RemoraObservabilityAdapter implements ObservabilityStorageAdapter {
   async updateSpan(spanId: string, updates: Partial<ObservabilitySpan>): Promise<void> {
     const { changes, paths } = spanChanges(updates);
     const traceId = updates.traceId ?? this.#traces.get(spanId) ?? "";
-    if (paths.length > 0) {
+    if (paths.length > 0 && spanId !== "") {
       const span = { ...changes, spanId, traceId };
       await translated(this.client.history.updateSpan({ span, updateMask: { paths } }).catch(unlessMissing));
     }
   }
 
   async getSpan(spanId: string): Promise<ObservabilitySpan | null> {
+    if (spanId === "") {
+      return null;
+    }
     const request = { spanId, traceId: this.#traces.get(spanId) ?? "" };
     const reply = await translated(this.client.history.getSpan(request).catch(unlessMissing));
     return reply?.span ? spanOf(reply.span) : null;
@@ -74,6 +77,9 @@ export class RemoraObservabilityAdapter implements ObservabilityStorageAdapter {
   /** The spans of a trace, the first begun first. */
   async getTrace(traceId: string): Promise<ObservabilitySpan[]> {
     const spans: ObservabilitySpan[] = [];
+    if (traceId === "") {
+      return spans;
+    }
     for await (const page of pages(this.client.history.listSpans, { traceId, pageSize: LARGEST_PAGE })) {
       spans.push(...page.spans.map(spanOf));
     }
@@ -111,11 +117,11 @@ export class RemoraObservabilityAdapter implements ObservabilityStorageAdapter {
   }
 
   async getLogsByTraceId(traceId: string): Promise<ObservabilityLogRecord[]> {
-    return this.#logs({ traceId });
+    return traceId === "" ? [] : this.#logs({ traceId }); // The server takes an empty id for any.
   }
 
   async getLogsBySpanId(spanId: string): Promise<ObservabilityLogRecord[]> {
-    return this.#logs({ spanId });
+    return spanId === "" ? [] : this.#logs({ spanId });
   }
 
   /** The logs that pass a filter, the oldest first. */

@@ -125,6 +125,9 @@ export class RemoraVectorAdapter implements VectorAdapter {
   }
 
   async get(id: string): Promise<VectorItem | null> {
+    if (id === "") {
+      return null;
+    }
     const request = { collectionId: this.#collectionId, ids: [id] };
     const { vectors } = await this.#call(this.client.vectors.getVectors(request));
     return vectors[0] === undefined ? null : this.#item(vectors[0]);
@@ -135,7 +138,8 @@ export class RemoraVectorAdapter implements VectorAdapter {
   }
 
   async deleteBatch(ids: string[]): Promise<void> {
-    for (const part of chunks(ids, MOST_DELETED_IDS)) {
+    const named = ids.filter((id) => id !== "");
+    for (const part of chunks(named, MOST_DELETED_IDS)) {
       const selection = { case: "ids", value: { ids: part } } as const;
       await this.#call(this.client.vectors.deleteVectors({ collectionId: this.#collectionId, selection }));
       for (const id of part) {

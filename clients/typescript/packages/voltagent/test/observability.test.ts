@@ -183,6 +183,14 @@ describe("logs", () => {
     assert.deepEqual(await storage.getLogsByTraceId("missing"), []);
   });
 
+  test("an empty id is none: it has no logs and no spans", async () => {
+    assert.deepEqual(await storage.getLogsByTraceId(""), []);
+    assert.deepEqual(await storage.getLogsBySpanId(""), []);
+    assert.deepEqual(await storage.getTrace(""), []);
+    assert.equal(await storage.getSpan(""), null);
+    await storage.updateSpan("", { name: "x" });
+  });
+
   test("they are filtered by each field", async () => {
     const found = async (filter: Parameters<typeof storage.queryLogs>[0]) => bodies(await storage.queryLogs(filter));
     const [first, second, third] = ["first thing", { said: "second thing" }, "third"];

@@ -231,6 +231,16 @@ describe("searching", () => {
   });
 });
 
+test("an empty id is that of no vector", async () => {
+  await vectors.store("a", [1]);
+
+  assert.equal(await vectors.get(""), null);
+  await vectors.delete("");
+  await vectors.deleteBatch(["", "a"]);
+
+  assert.equal(await vectors.count(), 0);
+});
+
 test("some are deleted, unknown ids and none do nothing", async () => {
   await vectors.storeBatch([..."abc"].map((id) => ({ id, vector: [1, 2] })));
 
