@@ -358,15 +358,15 @@ function requireNamespaces(operation: Operation): void {
 
 /** What fits into one call each: as a rule all; reads come before writes. */
 function calls(sent: readonly Sent[]): Sent[][] {
-  const ordered = [
-    ...sent.filter(({ operation }) => !isPut(operation)),
-    ...sent.filter(({ operation }) => isPut(operation)),
-  ];
+  const reads = sent.filter(({ operation }) => !isPut(operation));
+  const ordered = [...reads, ...sent.filter(({ operation }) => isPut(operation))];
+  // What follows the first page is read by itself: no write may come before that.
+  const begins = reads.some(({ operation }) => hasPages(operation)) ? ordered[reads.length] : undefined;
   const found: Sent[][] = [];
   let room = 0;
   for (const one of ordered) {
     const bytes = toBinary(OperationSchema, create(OperationSchema, one.wire)).length;
-    if (found.length === 0 || bytes > room || found.at(-1)?.length === MOST_OPERATIONS) {
+    if (found.length === 0 || bytes > room || found.at(-1)?.length === MOST_OPERATIONS || one === begins) {
       found.push([]);
       room = REQUEST_BYTES;
     }
@@ -374,6 +374,11 @@ function calls(sent: readonly Sent[]): Sent[][] {
     room -= bytes;
   }
   return found;
+}
+
+/** Whether an operation may find more than one reply has. */
+function hasPages(operation: Operation): boolean {
+  return !("namespace" in operation) && (operation.limit ?? 0) > MOST;
 }
 
 /** Of a search or a list for nothing, the server need not know. */

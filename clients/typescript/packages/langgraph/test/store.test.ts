@@ -321,6 +321,18 @@ describe("a search with a query", () => {
     assert.ok((hit.score ?? 0) > 0.1);
   });
 
+  test("of several pages does not see the writes of its batch", async () => {
+    const store = made();
+    const names = Array.from({ length: 1_100 }, (_, index) => String(index).padStart(4, "0"));
+    await store.batch(names.map((key) => ({ namespace: NS, key, value: { n: 1 } })));
+
+    const changed = names.map((key) => ({ namespace: NS, key, value: key < "0550" ? { n: 2 } : null }));
+    const search = { namespacePrefix: NS, filter: { n: 1 }, limit: 2_000 };
+    const results: unknown[] = await store.batch([...changed, search]);
+
+    assert.deepEqual(keys(results.at(-1) as Item[]).sort(), names);
+  });
+
   test("filters may be as deep as values, and have long lists", async () => {
     const store = made();
     const deep = { a: { b: { c: { d: { e: [{ f: null }] } } } } };
