@@ -138,7 +138,9 @@ def test_who_never_answers_is_waited_for_no_longer_than_was_said() -> None:
         is_serving(endpoint, "readiness", 0.1)
 
 
-@pytest.mark.parametrize("endpoint", ["", "localhost", "localhost:http", ":50051"])
+@pytest.mark.parametrize(
+    "endpoint", ["", "localhost", "localhost:http", ":50051", "localhost:65536", "http://localhost:50051", "unix:"]
+)
 def test_an_endpoint_that_is_none_is_told(endpoint: str) -> None:
     with pytest.raises(NoAnswer, match="neither unix:/path nor host:port"):
         is_serving(endpoint, "readiness", PATIENCE)

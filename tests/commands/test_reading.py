@@ -217,6 +217,19 @@ def test_a_reader_that_goes_away_ends_the_command_without_a_word(endpoint: str) 
     process.stderr.close()
 
 
+@pytest.mark.parametrize("written", ["unix:{0.name}", "unix:{0}", "unix://{0}"])
+def test_a_socket_is_found_however_its_path_is_written(
+    endpoint: str, written: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = Path(endpoint.removeprefix("unix:"))
+    monkeypatch.chdir(path.parent)
+
+    code, output, error = remora(endpoint, "log", "--tenant", "acme", "--endpoint", written.format(path))
+
+    assert (code, error) == (0, "")
+    assert b"A trip" in output
+
+
 @pytest.mark.parametrize(
     ("arguments", "code", "said"),
     [

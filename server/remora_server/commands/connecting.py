@@ -135,7 +135,7 @@ def _require_listener(endpoint: str) -> None:
     """Connect once. A refusal means that nothing listens there, and that waiting is useless."""
     try:
         if endpoint.startswith("unix:"):
-            _connect_to_socket("/" + endpoint.removeprefix("unix:").lstrip("/"))
+            _connect_to_socket(endpoint.removeprefix("unix:"))
         else:
             host, _, port = endpoint.rpartition(":")
             socket.create_connection((host.strip("[]"), int(port)), timeout=REFUSAL_SECONDS).close()

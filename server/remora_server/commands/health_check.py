@@ -14,6 +14,7 @@ PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 DATA, HEADERS, RST_STREAM, SETTINGS, PING = 0x0, 0x1, 0x3, 0x4, 0x6
 END_STREAM, ACK, END_HEADERS, PADDED = 0x1, 0x1, 0x4, 0x8
 STREAM = 1
+LARGEST_PORT = 65_535
 HEAD_BYTES = 9
 FRAME_BYTES = 16_384
 """The longest frame that a peer may send which was told of no other limit."""
@@ -44,7 +45,7 @@ def is_serving(endpoint: str, service: str, seconds: float) -> bool:
 
 
 def _connected(endpoint: str, seconds: float) -> socket.socket:
-    if endpoint.startswith("unix:"):
+    if endpoint.startswith("unix:") and endpoint != "unix:":
         connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         connection.settimeout(seconds)
         try:
@@ -54,7 +55,7 @@ def _connected(endpoint: str, seconds: float) -> socket.socket:
             raise
         return connection
     host, _, port = endpoint.rpartition(":")
-    if not host or not port.isdecimal():
+    if not host or "/" in host or not port.isdecimal() or int(port) > LARGEST_PORT:
         raise NoAnswer("this is neither unix:/path nor host:port")
     return socket.create_connection((host.strip("[]"), int(port)), timeout=seconds)
 
