@@ -40,14 +40,16 @@ function calling(toolName: string, input: object): Answer {
   return { content: [call], finishReason: { unified: "tool-calls", raw: "tool-calls" }, usage, warnings: [] };
 }
 
-/** How long the model thinks: long enough for what VoltAgent stores meanwhile, in the background. */
-const THOUGHT_MS = 300;
-
 /** A model that gives these answers one after the other, the last for ever. */
 function answering(...answers: [Answer, ...Answer[]]): MockLanguageModelV3 {
+  return thinking(async () => {}, ...answers);
+}
+
+/** The same, of a model that thinks before each: until what VoltAgent stores meanwhile, in the background, is there. */
+function thinking(think: () => Promise<unknown>, ...answers: [Answer, ...Answer[]]): MockLanguageModelV3 {
   let next = 0;
   const doGenerate = async () => {
-    await new Promise((resolve) => setTimeout(resolve, THOUGHT_MS));
+    await think();
     return answers[Math.min(next++, answers.length - 1)] as Answer;
   };
   return new MockLanguageModelV3({ doGenerate });
@@ -89,62 +91,63 @@ function texts(messages: UIMessage[]): string[] {
 }
 
 describe("an agent with RemoraMemory", () => {
-  /** Waits for so many calls, and then until no more come for a while. */
-  async function quiet(calls: string[], least: number): Promise<void> {
-    for (let before = -1; calls.length < least || before !== calls.length;) {
-      before = calls.length;
-      await new Promise((resolve) => setTimeout(resolve, 400));
+  /** The calls of a question and of an answer. */
+  const ASKED = ["appendMessages", "readConversation"];
+  const ANSWERED = ["appendMessages", "saveSteps"];
+
+  async function arrived(calls: string[], count: number): Promise<void> {
+    while (calls.length < count) {
+      await new Promise((resolve) => setTimeout(resolve, 5));
     }
   }
 
-  async function turns(
-    { client, calls }: ReturnType<typeof counted>,
-    model: MockLanguageModelV3,
-    count: number,
-  ): Promise<string[][]> {
-    const memory = new RemoraMemory({ client });
-    const agent = new Agent({ name: "guide", instructions: "Guide.", model, memory });
-    const made: string[][] = [];
-    for (let number = 0; number < count; number++) {
-      calls.length = 0;
-      await agent.generateText(`Question ${number}`, turn);
-      await quiet(calls, number === 0 ? 5 : 4);
-      made.push([...calls]);
-    }
-    await settled(memory, 2 * count);
-    await memory.close();
-    return made;
-  }
+  for (const thinks of [true, false]) {
+    test(`makes at most five calls in a turn, with a model that ${thinks ? "thinks" : "does not think"}`, async () => {
+      const { client, calls } = counted(options);
+      let asked = 0;
+      // It thinks until all that VoltAgent stores of the question is under way.
+      const think = async () => {
+        if (thinks) {
+          await arrived(calls, asked);
+        }
+      };
+      const memory = new RemoraMemory({ client });
+      const agent = new Agent({
+        name: "guide",
+        instructions: "Guide.",
+        model: thinking(think, saying("Sure.")),
+        memory,
+      });
 
-  const hasty = () => new MockLanguageModelV3({ doGenerate: async () => saying("Sure.") });
-
-  for (const [name, model] of Object.entries({ thinks: answering(saying("Sure.")), "does not think": hasty() })) {
-    test(`makes at most five calls in a turn, with a model that ${name}`, async () => {
-      const made = await turns(counted(options), model, 3);
-
-      assert.deepEqual(made[0]?.toSorted(), [
-        "appendMessages",
-        "appendMessages",
-        "createConversation",
-        "readConversation",
-        "saveSteps",
-      ]);
-      for (const calls of made.slice(1)) {
-        assert.deepEqual(calls.toSorted(), ["appendMessages", "appendMessages", "readConversation", "saveSteps"]);
+      const expected: string[][] = [];
+      const made: string[][] = [];
+      for (let number = 0; number < 3; number++) {
+        const begun = calls.length;
+        const first = number === 0 ? ["createConversation", ...ASKED] : ASKED;
+        asked = begun + first.length;
+        expected.push([...first, ...ANSWERED].toSorted());
+        await agent.generateText(`Question ${number}`, turn);
+        await arrived(calls, asked + ANSWERED.length);
+        made.push(calls.slice(begun).toSorted());
       }
+      const all = calls.length;
+      await memory.close();
+
+      assert.deepEqual(made, expected);
+      assert.deepEqual(calls.slice(all), []);
     });
   }
 
   test("remembers after the sidecar was killed between its turns", async () => {
     const memory = new RemoraMemory(options);
-    const first = answering(saying("Nice to meet you, Ann."));
+    const first = thinking(() => settled(memory, 1), saying("Nice to meet you, Ann."));
     await new Agent({ name: "guide", instructions: "Guide.", model: first, memory }).generateText("I am Ann.", turn);
     await settled(memory, 2);
 
     await restart();
 
     const later = new RemoraMemory(options);
-    const second = answering(saying("Ann."));
+    const second = thinking(() => settled(later, 3), saying("Ann."));
     const agent = new Agent({ name: "guide", instructions: "Guide.", model: second, memory: later });
     const { text } = await agent.generateText("Who am I?", turn);
     assert.equal(text, "Ann.");
@@ -166,7 +169,7 @@ describe("an agent with RemoraMemory", () => {
       parameters: z.object({ city: z.string() }),
       execute: async ({ city }) => ({ city, sky: "blue" }),
     });
-    const model = answering(calling("look", { city: "Vienna" }), saying("Blue."));
+    const model = thinking(() => settled(memory, 1), calling("look", { city: "Vienna" }), saying("Blue."));
     const agent = new Agent({ name: "guide", instructions: "Guide.", model, memory, tools: [look] });
 
     await agent.generateText("How is the sky in Vienna?", turn);
@@ -252,7 +255,7 @@ describe("an agent with RemoraMemory", () => {
 test("an agent with VoltAgent's Memory on the adapter remembers after the sidecar was killed", async () => {
   const remembering = () => new Memory({ storage: new RemoraMemoryAdapter(options) });
   const memory = remembering();
-  const first = answering(saying("Nice to meet you, Ann."));
+  const first = thinking(() => settled(memory, 1), saying("Nice to meet you, Ann."));
   await new Agent({ name: "guide", instructions: "Guide.", model: first, memory }).generateText("I am Ann.", turn);
   await settled(memory, 2);
 
