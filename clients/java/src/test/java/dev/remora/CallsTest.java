@@ -169,22 +169,18 @@ class CallsTest {
     @Test
     void withoutAServerTheErrorSaysHowToGetOne() throws Exception {
         for (String endpoint : List.of(RealServer.overUnix(), RealServer.overTcp())) {
-            try (Remora client = Remora.builder().endpoint(endpoint).timeout(Duration.ofMillis(300)).build()) {
-                RemoraException error = failed(() -> client.conversations().appendMessages(WRITE));
-                assertTrue(error.is(Reason.CONNECTION_FAILED), error.getMessage());
-                assertEquals(Map.of("endpoint", endpoint), error.metadata());
-                assertTrue(error.getMessage().contains("`remora serve` starts one"), error.getMessage());
-                assertTrue(error.getMessage().endsWith("; nothing was sent"), error.getMessage());
-            }
+            RemoraException error = failureToWrite(endpoint);
+            assertTrue(error.is(Reason.CONNECTION_FAILED), error.getMessage());
+            assertEquals(Map.of("endpoint", endpoint), error.metadata());
+            assertTrue(error.getMessage().contains("`remora serve` starts one"), error.getMessage());
+            assertTrue(error.getMessage().endsWith("; nothing was sent"), error.getMessage());
         }
     }
 
     @Test
     void aSocketThatIsNotThereIsSaidToBeMissing() throws Exception {
-        try (Remora client = Remora.builder().endpoint(RealServer.overUnix()).timeout(Duration.ofMillis(300)).build()) {
-            RemoraException error = failed(() -> client.conversations().appendMessages(WRITE));
-            assertTrue(error.getMessage().contains("(there is no such socket)"), error.getMessage());
-        }
+        RemoraException error = failureToWrite(RealServer.overUnix());
+        assertTrue(error.getMessage().contains("(there is no such socket)"), error.getMessage());
     }
 
     @Test
@@ -207,6 +203,14 @@ class CallsTest {
 
     private static void askStatus(Remora client) {
         client.admin().getStatus(GetStatusRequest.getDefaultInstance());
+    }
+
+    private static RemoraException failureToWrite(String endpoint) {
+        return RemoraException.of(RealServer.failureInTime(timeout -> {
+            try (Remora client = Remora.builder().endpoint(endpoint).timeout(timeout).build()) {
+                client.conversations().appendMessages(WRITE);
+            }
+        }));
     }
 
     private static RemoraException failed(Runnable call) {

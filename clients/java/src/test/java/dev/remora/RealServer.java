@@ -1,7 +1,11 @@
 package dev.remora;
 
+import static org.junit.jupiter.api.Assertions.assertThrows;
+
 import dev.remora.v1.GetStatusRequest;
 import io.grpc.ChannelCredentials;
+import io.grpc.Status;
+import io.grpc.StatusRuntimeException;
 import java.io.IOException;
 import java.net.InetAddress;
 import java.net.ServerSocket;
@@ -11,6 +15,7 @@ import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.CompletableFuture;
+import java.util.function.Consumer;
 
 /** A real server for tests, run by the Python of the clone. It keeps all in memory. */
 record RealServer(String endpoint, Process process) implements AutoCloseable {
@@ -46,6 +51,17 @@ record RealServer(String endpoint, Process process) implements AutoCloseable {
     /** A client with patience. */
     static Remora client(String endpoint) {
         return Remora.builder().endpoint(endpoint).timeout(PATIENCE).build();
+    }
+
+    /** How a call fails that is given more and more time: a busy machine may need it to learn why. */
+    static StatusRuntimeException failureInTime(Consumer<Duration> call) {
+        for (Duration timeout = Duration.ofMillis(200);; timeout = timeout.multipliedBy(4)) {
+            Duration given = timeout;
+            StatusRuntimeException failure = assertThrows(StatusRuntimeException.class, () -> call.accept(given));
+            if (failure.getStatus().getCode() != Status.Code.DEADLINE_EXCEEDED || timeout.compareTo(PATIENCE) > 0) {
+                return failure;
+            }
+        }
     }
 
     static String overUnix() throws IOException {

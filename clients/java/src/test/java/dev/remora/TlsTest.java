@@ -53,20 +53,9 @@ class TlsTest {
 
     /** What the client is told. */
     private static String assertRefused(String endpoint, ChannelCredentials credentials) {
-        // With more and more time: a busy machine may need it for the handshake.
-        Status.Code code = Status.Code.DEADLINE_EXCEEDED;
-        String told = "";
-        for (Duration timeout = Duration.ofMillis(500);
-                code == Status.Code.DEADLINE_EXCEEDED && timeout.compareTo(RealServer.PATIENCE) < 0;
-                timeout = timeout.multipliedBy(4)) {
-            Duration given = timeout;
-            StatusRuntimeException failure =
-                    assertThrows(StatusRuntimeException.class, () -> ask(endpoint, credentials, given));
-            code = failure.getStatus().getCode();
-            told = failure.getMessage();
-        }
-        assertEquals(Status.Code.UNAVAILABLE, code);
-        return told;
+        StatusRuntimeException failure = RealServer.failureInTime(timeout -> ask(endpoint, credentials, timeout));
+        assertEquals(Status.Code.UNAVAILABLE, failure.getStatus().getCode());
+        return failure.getMessage();
     }
 
     private ChannelCredentials shown(String authority, String client) throws IOException {
