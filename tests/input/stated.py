@@ -19,9 +19,9 @@ from remora_server.rpc.checks import options
 OPTIONS = options.of_contract()
 LARGE = (2**31, 2**32, 2**53, 2**62, 2**63 - 1)
 """Numbers at which what is smaller inside ends."""
-
-
 NANOSECONDS = 1_000_000_000
+MOST = ("max_bytes", "max_len", "max_items")
+"""The options that bound the size of a text, of bytes and of a list."""
 
 
 @dataclass(frozen=True)
@@ -30,6 +30,15 @@ class Values:
 
     accepted: tuple[Any, ...] = ()
     refused: tuple[Any, ...] = ()
+
+
+def most_of(field: str) -> int:
+    """The most bytes or items that a field of the contract may have: `Message.field`."""
+    given = dict(OPTIONS.of_field(f"remora.v1.{field}"))
+    given.pop("required", None)
+    [message] = given.values()
+    [most] = (value for name, value in options.stated(message).items() if name in MOST)
+    return int(most)
 
 
 def texts(least: int, most: int) -> Values:

@@ -20,7 +20,7 @@ from google.protobuf.message import Message as AnyMessage
 from google.protobuf.message_factory import GetMessageClass
 from google.protobuf.timestamp_pb2 import Timestamp
 from tests.input.places import Place, holder, inner, places, put, step
-from tests.input.stated import LARGE, Values, masked, stated, texts
+from tests.input.stated import LARGE, Values, masked, most_of, stated, texts
 
 from remora.v1.filter_pb2 import Operator
 from remora.v1.memory_service_pb2 import Weights
@@ -343,35 +343,54 @@ def _deep(levels: int) -> bytes:
     return b'{"a":' + b"[" * levels + b"]" * levels + b"}"
 
 
+def _braces(size: int) -> str:
+    """An object without members, of so many bytes."""
+    return "{" + " " * (size - 2) + "}"
+
+
+def _events(count: int) -> list[Json]:
+    return [{**EVENT, "id": f"e{number}"} for number in range(count)]
+
+
+_MOST_RECORDS = most_of("ImportRecordsRequest.records")
+_MOST_SCHEMA = most_of("EditWorkingMemoryRequest.json_schema")
+_MOST_TEXTS = most_of("EmbedRequest.texts")
+_MOST_EVENTS = most_of("AddTimelineEventsRequest.events")
+_MOST_OF_ID = most_of("ClearMessagesRequest.conversation_id")
+_MOST_VALUES = most_of("Condition.values")
+
 BY_PLACE: dict[str, Values] = {
-    "ClearMessagesRequest.conversation_id": Values(texts(1, 512).accepted, texts(0, 512).refused),
-    "ImportRecordsRequest.records": Values((_kept_by(1), _kept_by(1_000)), ([], _kept_by(1_001))),
+    "ClearMessagesRequest.conversation_id": Values(texts(1, _MOST_OF_ID).accepted, texts(0, _MOST_OF_ID).refused),
+    "ImportRecordsRequest.records": Values((_kept_by(1), _kept_by(_MOST_RECORDS)), ([], _kept_by(_MOST_RECORDS + 1))),
     "EditWorkingMemoryRequest.json_schema": Values(
-        ("", "{}", "{" + " " * (64 * KIB - 2) + "}"), ("{" + " " * (64 * KIB - 1) + "}", "é" * (32 * KIB + 1))
+        ("", "{}", _braces(_MOST_SCHEMA)), (_braces(_MOST_SCHEMA + 1), "é" * (_MOST_SCHEMA // 2 + 1))
     ),
-    "EmbedRequest.texts": Values((["t"] * 256, [""]), ([], ["t"] * 257)),
+    "EmbedRequest.texts": Values((["t"] * _MOST_TEXTS, [""]), ([], ["t"] * (_MOST_TEXTS + 1))),
     "UpdateWorkflowRunRequest.update_mask.paths": Values(([], ["input", "input"], ["status", "suspension"])),
     "UpdateWorkflowStepRequest.update_mask.paths": Values(([], ["input", "input"], ["status", "parallel_index"])),
     "UpdateHistoryEntryRequest.update_mask.paths": Values(([], ["input", "input"], ["status", "end_time"])),
     "UpdateSpanRequest.update_mask.paths": Values((["name", "name"], ["start_time", "user_id"])),
     "UpdateEntryStepRequest.update_mask.paths": Values(([], ["name", "name"], ["status", "step_index"])),
-    "AddTimelineEventsRequest.events": Values(
-        ([EVENT], [{**EVENT, "id": f"e{number}"} for number in range(1_000)]),
-        ([], [{**EVENT, "id": f"e{number}"} for number in range(1_001)]),
-    ),
+    "AddTimelineEventsRequest.events": Values((_events(1), _events(_MOST_EVENTS)), ([], _events(_MOST_EVENTS + 1))),
 }
 """What depends on other fields of the request, or would be refused for another reason."""
 
-_VECTORS = (vector(1), vector(0, -1), vector(*[1.0] * 4_096), vector(3e38, 3e38), vector(1e-45))
-_NO_VECTORS = (
-    b"",
-    b"\0\0\0",
-    b"12345",
-    vector(*[1.0] * 4_097),
-    vector(1, math.nan),
-    vector(math.inf),
-    vector(math.inf, -math.inf),
-)
+
+def _vectors(field: str, *, zero: bool) -> Values:
+    """Vectors of up to the most dimensions of a field, and too long ones. `zero`: whether all numbers may be zero."""
+    most = most_of(field) // len(vector(1))
+    of_zeros = (vector(0, -0.0),)
+    accepted = (vector(1), vector(0, -1), vector(*[1.0] * most), vector(3e38, 3e38), vector(1e-45))
+    refused = (
+        b"",
+        b"\0\0\0",
+        b"12345",
+        vector(*[1.0] * (most + 1)),
+        vector(1, math.nan),
+        vector(math.inf),
+        vector(math.inf, -math.inf),
+    )
+    return Values((*accepted, *of_zeros), refused) if zero else Values(accepted, (*refused, *of_zeros))
 
 
 def _json_objects(most: int, longest: int | None = None) -> Values:
@@ -402,17 +421,20 @@ def _json_objects(most: int, longest: int | None = None) -> Values:
     )
 
 
+_MOST_VALUE = most_of("StoreItem.value")
+_MOST_PIECES = most_of("ChannelBlob.pieces")
+
 BY_MESSAGE: dict[str, Values] = {
-    "Embedding.values": Values(_VECTORS, (*_NO_VECTORS, vector(0, -0.0))),
-    "Vector.values": Values((*_VECTORS, vector(0, -0.0)), _NO_VECTORS),
-    "SearchVectorsRequest.vector": Values((*_VECTORS, vector(0, -0.0)), _NO_VECTORS),
-    "ItemVector.values": Values((*_VECTORS, vector(0, -0.0)), _NO_VECTORS),
-    "ItemSearch.vector": Values((*_VECTORS, vector(0, -0.0)), _NO_VECTORS),
+    "Embedding.values": _vectors("Embedding.values", zero=False),
+    **{
+        field: _vectors(field, zero=True)
+        for field in ("Vector.values", "SearchVectorsRequest.vector", "ItemVector.values", "ItemSearch.vector")
+    },
     "StoreItem.value": Values(
         (
             b"0",
             b' {"a": [null, -1.5e-3, "\\u00e9"]} ',
-            b'"' + b"x" * (2 * 1024 * KIB - 2) + b'"',
+            b'"' + b"x" * (_MOST_VALUE - 2) + b'"',
             _deep(99),
         ),
         (
@@ -423,7 +445,7 @@ BY_MESSAGE: dict[str, Values] = {
             b"1e999",
             b"9" * 400,
             b'"\\ud800"',
-            b'"' + b"x" * (2 * 1024 * KIB - 1) + b'"',
+            b'"' + b"x" * (_MOST_VALUE - 1) + b'"',
             _deep(100),
             b"[" * 10_000 + b"]" * 10_000,
         ),
@@ -435,16 +457,23 @@ BY_MESSAGE: dict[str, Values] = {
     ),
     "Condition.operator": Values((1, 2, 3, 4, 5, 6, 7), (0, 10, -1, 2**31 - 1)),
     "Condition.values": Values(([ONE],), ([], [ONE, ONE])),
-    "WorkflowRun.metadata": _json_objects(3_072 * KIB),
-    "MemoryItem.metadata": _json_objects(64 * KIB),
-    "ListWorkflowRunsRequest.metadata": _json_objects(64 * KIB),
-    "Checkpoint.metadata": _json_objects(256 * KIB),
-    "ListCheckpointsRequest.metadata": _json_objects(64 * KIB),
-    "ChannelBlob.pieces": Values(([], [1, 2, 3], [0] * 3_000), ([0] * 3_001,)),
-    "SpanRecord.attributes": _json_objects(1024 * KIB),
-    "LogRecord.attributes": _json_objects(1024 * KIB),
-    "ListTracesRequest.attributes": _json_objects(64 * KIB, 1_024),
-    "ListLogRecordsRequest.attributes": _json_objects(64 * KIB, 1_024),
+    **{
+        field: _json_objects(most_of(field))
+        for field in (
+            "WorkflowRun.metadata",
+            "MemoryItem.metadata",
+            "ListWorkflowRunsRequest.metadata",
+            "Checkpoint.metadata",
+            "ListCheckpointsRequest.metadata",
+            "SpanRecord.attributes",
+            "LogRecord.attributes",
+        )
+    },
+    **{
+        field: _json_objects(most_of(field), 1_024)
+        for field in ("ListTracesRequest.attributes", "ListLogRecordsRequest.attributes")
+    },
+    "ChannelBlob.pieces": Values(([], [1, 2, 3], [0] * _MOST_PIECES), ([0] * (_MOST_PIECES + 1),)),
     "Timestamp.seconds": Values(
         (0, -62_135_596_800, 253_402_300_799), (-62_135_596_801, 253_402_300_800, 2**63 - 1, -(2**63))
     ),
@@ -648,6 +677,7 @@ _WHERE = "options.filter.where"
 _VALUES = f"{_WHERE}.condition.values"
 _OF_PATH = {"condition": {"path": {"steps": ["a"]}, "operator": Operator.OPERATOR_PRESENT}}
 _IN: Json = {"key": "k", "operator": Operator.OPERATOR_IN}
+_TOO_MANY = [ONE] * (_MOST_VALUES + 1)
 _WITHOUT_VALUE = {"condition": {"key": "k", "operator": Operator.OPERATOR_EQ}}
 _DEEP = [{"condition": CONDITION}]
 while len(_DEEP) < 9:
@@ -693,8 +723,8 @@ _TOGETHER_IN_SEARCH: list[tuple[str | None, Json]] = [
         for operator in _ORDERED
         for one in ({"boolean": True}, {"null_value": 0})
     ),
-    *((None, _on(Operator.OPERATOR_IN, [1] * count)) for count in (1, 256)),
-    *((_VALUES, _on(Operator.OPERATOR_IN, [1] * count)) for count in (0, 257)),
+    *((None, _on(Operator.OPERATOR_IN, [1] * count)) for count in (1, _MOST_VALUES)),
+    *((_VALUES, _on(Operator.OPERATOR_IN, [1] * count)) for count in (0, _MOST_VALUES + 1)),
     *((None, _on(operator, [])) for operator in (Operator.OPERATOR_PRESENT, Operator.OPERATOR_ABSENT)),
     *((_VALUES, _on(operator, [1])) for operator in (Operator.OPERATOR_PRESENT, Operator.OPERATOR_ABSENT)),
     (f"{_WHERE}.condition.path", _filtered(_OF_PATH)),
@@ -820,7 +850,7 @@ COMBINED: Mapping[str, list[tuple[str | None, Json]]] = {
         request: [
             (None, {**query, "filter": {"condition": CONDITION}}),
             ("filter.condition.path", {**query, "filter": _OF_PATH}),
-            ("filter.condition.values", {**query, "filter": {"condition": {**_IN, "values": [{"integer": 1}] * 257}}}),
+            ("filter.condition.values", {**query, "filter": {"condition": {**_IN, "values": _TOO_MANY}}}),
             ("filter.negated.condition.values", {**query, "filter": {"negated": _WITHOUT_VALUE}}),
             ("filter.any_of.filters[1].condition.values", {**query, "filter": _either(_WITHOUT_VALUE)}),
             (f"filter{'.negated' * 8}", {**query, "filter": _DEEP[8]}),
