@@ -19,27 +19,29 @@ class Level(IntEnum):
 
     BACKUP = 1
     """One backup at a time."""
-    CONVERSATIONS = 2
+    REQUESTS = 2
+    """One run at a time of a request in several records: stripes, one at a time."""
+    CONVERSATIONS = 3
     """What has been accepted of conversations: stripes, in their own order."""
-    RECORDS = 3
+    RECORDS = 4
     """The same of partitions of records."""
-    LARGE_SEARCH = 4
+    LARGE_SEARCH = 5
     """One search of a large tenant at a time."""
-    LOAD = 5
+    LOAD = 6
     """What a search has loaded: stripes, one at a time."""
-    SCAN = 6
+    SCAN = 7
     """One scan for messages without vectors at a time."""
-    COPY = 7
+    COPY = 8
     """DuckDB is copied, and not opened again."""
-    READ = 8
+    READ = 9
     """Turns to read DuckDB."""
-    REOPENED = 9
+    REOPENED = 10
     """Which connection DuckDB has."""
-    SPEAKERS = 10
+    SPEAKERS = 11
     """The names in parts of conversations."""
-    QUEUE = 11
+    QUEUE = 12
     """Messages that wait for a vector."""
-    LEAF = 12
+    LEAF = 13
     """Whatever is held for a moment in which no other lock is taken."""
 
 

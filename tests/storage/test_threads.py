@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
+from tests.patience import PATIENCE
 from tests.storage.opening import READ, WRITE, open_store
 
 from remora.v1.checkpoint_pb2 import Checkpoint
 from remora_server.domain.calls import Outcome, Write
 from remora_server.domain.checkpoints import CheckpointDraft, CheckpointName, ThreadQuery
-from remora_server.domain.errors import RequestIdReused
+from remora_server.domain.errors import DeadlineExceeded, RequestIdReused
 from remora_server.storage.local_store import LocalStore
 from remora_server.storage.nouns import threads
+from remora_server.storage.nouns.channel_values import Scope
 
 NAMED = replace(WRITE, request_id="r1", fingerprint=bytes(16))
 THREADS = ("t1", "t2")
@@ -22,6 +27,7 @@ THREADS = ("t1", "t2")
 WRITES: dict[str, Callable[[LocalStore, Write], Outcome]] = {
     "delete_runs": lambda store, write: store.threads.delete_runs(write, ["run"]),
     "prune": lambda store, write: store.threads.prune(write, THREADS, keep_latest=False),
+    "prune, the last is empty": lambda store, write: store.threads.prune(write, ("t1", "none"), keep_latest=False),
     "copy": lambda store, write: store.threads.copy(write, "t1", "t3"),
 }
 
@@ -65,6 +71,29 @@ def test_a_repeat_does_no_part_again(store: LocalStore, name: str) -> None:
     repeated = WRITES[name](store, NAMED)
 
     assert (repeated, shown(store)) == (first, before)
+
+
+def test_a_repeat_waits_for_the_end_of_the_first(store: LocalStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    begun, may_go_on = threading.Event(), threading.Event()
+    look = store.threads._scopes_of_runs
+    looks: list[Write] = []
+
+    def held(write: Write, run_ids: Sequence[str]) -> Sequence[Scope]:
+        looks.append(write)
+        begun.set()
+        assert may_go_on.wait(PATIENCE)
+        return look(write, run_ids)
+
+    monkeypatch.setattr(store.threads, "_scopes_of_runs", held)
+    with ThreadPoolExecutor(1) as pool:
+        first = pool.submit(store.threads.delete_runs, NAMED, ["run"])
+        assert begun.wait(PATIENCE)
+        with pytest.raises(DeadlineExceeded):
+            store.threads.delete_runs(replace(NAMED, deadline=time.monotonic()), ["run"])
+        may_go_on.set()
+
+    assert looks == [NAMED]
+    assert store.threads.delete_runs(NAMED, ["run"]) == first.result()
 
 
 @pytest.mark.parametrize("name", WRITES)

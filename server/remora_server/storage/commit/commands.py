@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from typing import TypeVar
 
 from msgspec import Struct
@@ -20,9 +20,11 @@ from remora_server.domain.errors import (
     StoreFailed,
     StoreFull,
 )
+from remora_server.locking import Level
 from remora_server.storage.commit.changes import Change
 from remora_server.storage.commit.clock import Clock
 from remora_server.storage.commit.commits import Accepted, Commits
+from remora_server.storage.commit.locks import Locks
 
 T = TypeVar("T")
 
@@ -58,6 +60,7 @@ class Commands:
     def __init__(self, commits: Commits, clock: Clock) -> None:
         self._commits = commits
         self._clock = clock
+        self._in_parts = Locks(Level.REQUESTS)
 
     def run(self, write: Write, held: AbstractContextManager[T], plan: Callable[[T, int], Planned | None]) -> Outcome:
         """Run one command.
@@ -82,10 +85,11 @@ class Commands:
         """Run a command that may be too much for one journal record.
 
         `run` gets the write of every part but the last, which it runs as `write`: the command is done once that is. A
-        repeat runs no part again.
+        repeat waits for its end and runs no part again.
         """
-        repeated = self._commits.repeated(write)
-        return run(replace(write, request_id="", fingerprint=b"")) if repeated is None else repeated
+        with self._in_parts.of(write, write.request_id) if write.request_id else nullcontext():
+            repeated = self._commits.repeated(write)
+            return run(replace(write, request_id="", fingerprint=b"")) if repeated is None else repeated
 
     def _decide(
         self, write: Write, held: AbstractContextManager[T], plan: Callable[[T, int], Planned | None]

@@ -7,7 +7,6 @@ from typing import TypeAlias, TypeVar
 
 from google.protobuf.message import Message
 from msgspec import Struct
-from msgspec.structs import replace
 
 from remora.v1.checkpoint_pb2 import ChannelBlob, Checkpoint, CheckpointPart, CheckpointWrite
 from remora_server.domain import json_members
@@ -144,8 +143,7 @@ class Threads:
             if not outcome.deleted:
                 break
         step = _Thinning(self, write, scopes, choose)
-        last = self._commands.run(write, self._records.held_places(write, held), lambda *_: step.planned(deleted))
-        return last if last.deleted_records else replace(last, deleted_records=deleted)
+        return self._commands.run(write, self._records.held_places(write, held), lambda *_: step.planned(deleted))
 
     def found(self, write: Write, scopes: Sequence[Scope]) -> dict[Scope, _Contents]:
         """The content of some scopes, under their locks: everything that was accepted."""
@@ -267,9 +265,9 @@ class _Thinning:
         return self._planned(moves[:_MOST_MOVES], 0) if len(moves) > _MOST_MOVES else None
 
     def planned(self, deleted: int) -> Planned | None:
-        """All of it."""
+        """All of it. The outcome counts what was removed before, also where nothing is left to remove."""
         moves = self._moves()
-        return self._planned(moves, deleted) if moves else None
+        return self._planned(moves, deleted) if moves or deleted else None
 
     def _moves(self) -> Sequence[Move]:
         found = self._threads.found(self._write, self._scopes)
