@@ -191,6 +191,15 @@ def test_a_blank_message_does_not_speak_to_any_query() -> None:
     assert (sequences(context), context.unrelated) == ([3], 1)
 
 
+def test_a_message_without_text_may_have_the_vector_of_its_caller() -> None:
+    talk = [message(1, "Which ferry?"), message(2, "", role="assistant")]
+    options = SearchOptions(profile=Profile.HYBRID)
+
+    context = assemble(Conversations(talk, places(2)), recent_messages=0, query="ferry", search=options)
+
+    assert (sequences(context), context.unrelated) == ([2], 0)
+
+
 SYSTEM = message(1, "be kind", role="system")
 
 

@@ -236,9 +236,12 @@ class _Assembly(Struct, frozen=True):
         return recalled(replace(result, hits=hits), self.reader, len(result.hits) - len(hits))
 
     def _speaking(self, result: SearchResult) -> tuple[Hit, ...]:
-        """The hits that speak to the query. A blank one, whose vector is like that of any short text, says nothing."""
+        """The hits that speak to the query. One of white space alone, whose vector is like that of any short text, says
+        nothing; one without text has the vector that its caller gave.
+        """
         hits = speaking(result)
-        return tuple(hit for hit in hits if self.reader.message(hit.conversation_id, hit.encoded).text.strip())
+        texts = [self.reader.message(hit.conversation_id, hit.encoded).text for hit in hits]
+        return tuple(hit for hit, text in zip(hits, texts, strict=True) if not text or text.strip())
 
     def _scope(self) -> InConversation | OfUser:
         if self.request.search_user_scope:
