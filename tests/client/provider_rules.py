@@ -57,6 +57,7 @@ def check_anthropic(messages: list[dict[str, Any]]) -> None:
         inner = [block for content in returned if isinstance(content, list) for block in content]
         assert all(block["type"] != "text" or block["text"].strip() for block in [*blocks, *inner])
         kinds = [block["type"] for block in blocks]
+        assert role != "assistant" or kinds[-1] not in ("thinking", "redacted_thinking")
         results = kinds.count("tool_result")
         assert kinds[:results] == ["tool_result"] * results, "results come first"
         assert [block["tool_use_id"] for block in blocks[:results]] == sorted(

@@ -286,6 +286,23 @@ def test_blank_blocks_do_not_go_to_anthropic_and_all_else_of_their_message_does(
     ]
 
 
+def test_a_message_to_anthropic_does_not_end_with_thinking() -> None:
+    thought = {"type": "thinking", "thinking": "Ferries.", "signature": "sig"}
+    blank = {"type": "text", "text": "\n"}
+    talk = [
+        {"role": "user", "content": "Which?"},
+        {"role": "assistant", "content": [thought, blank]},
+        {"role": "assistant", "content": [{"type": "text", "text": "The one at nine."}, thought, blank]},
+    ]
+    messages = formats.to_anthropic(stored(talk))["messages"]
+
+    check_anthropic(messages)
+    assert messages == [
+        {"role": "user", "content": "Which?"},
+        {"role": "assistant", "content": [{"type": "text", "text": "The one at nine."}]},
+    ]
+
+
 def test_roles_that_the_responses_api_does_not_have_are_the_users() -> None:
     talk = [
         {"role": "function", "name": "today", "content": "Monday"},

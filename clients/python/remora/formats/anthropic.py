@@ -101,6 +101,9 @@ def _source(url: str) -> dict[str, Any]:
     return {"type": "url", "url": url}
 
 
+THINKING = frozenset({"thinking", "redacted_thinking"})
+
+
 def accepts(message: Mapping[str, Any]) -> bool:
     """Whether Anthropic takes the message as it is."""
     if message.get("role") not in {"user", "assistant"} or set(message) != {"role", "content"}:
@@ -110,11 +113,15 @@ def accepts(message: Mapping[str, Any]) -> bool:
 
 
 def without_blanks(message: dict[str, Any]) -> dict[str, Any]:
-    """The message without the blank texts among its blocks, which models write and Anthropic refuses."""
+    """The message without the blank texts among its blocks, which models write and Anthropic refuses, and without the
+    thinking that nothing follows then, with which no message of an assistant may end.
+    """
     content = message["content"]
     if not isinstance(content, list):
         return message
     blocks = [_without_blanks_inside(block) for block in content if not _is_blank(block)]
+    while message["role"] == "assistant" and blocks and blocks[-1]["type"] in THINKING:
+        blocks.pop()
     return message if blocks == content else {**message, "content": blocks}
 
 
