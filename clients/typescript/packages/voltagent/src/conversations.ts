@@ -15,10 +15,10 @@ const ORDERS = {
   title: ConversationOrder.TITLE,
 } as const;
 
-/** Whose it is that is nobody's. */
+/** The user of what has no user. */
 const NOBODY = "default";
 
-/** The user as the server is told: one without a name is nobody, for whom it would take anybody, or a conversation's owner. */
+/** The user id to send. An empty one becomes `default`: the server takes it for any user, or for the conversation's owner. */
 export function userOf(userId: string | null | undefined): string {
   return userId || NOBODY;
 }

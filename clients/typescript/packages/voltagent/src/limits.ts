@@ -7,7 +7,7 @@ export function limitOf(limit: number | null | undefined): number {
   return limit && limit > 0 ? limit : Number.POSITIVE_INFINITY;
 }
 
-/** The number, or the largest that the server takes: there is nothing that many elements on. */
+/** The number, or the largest that the server takes: no list is that long. */
 export function int32(count: number): number {
   return Math.min(count, LARGEST);
 }

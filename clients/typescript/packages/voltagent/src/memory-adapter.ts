@@ -175,7 +175,7 @@ export class RemoraMemoryAdapter implements StorageAdapter {
     userId: string,
     options: Omit<ConversationQueryOptions, "userId"> = {},
   ): Promise<Conversation[]> {
-    return this.queryConversations({ ...options, userId });
+    return this.queryConversations({ ...options, userId: userOf(userId) });
   }
 
   async queryConversations(options: ConversationQueryOptions): Promise<Conversation[]> {
@@ -372,7 +372,7 @@ export class RemoraMemoryAdapter implements StorageAdapter {
 
   async getSuspendedWorkflowStates(workflowId: string): Promise<WorkflowStateEntry[]> {
     if (!workflowId) {
-      return []; // The server takes none for any.
+      return []; // The server takes an empty id for any workflow.
     }
     return this.#workflowStates({ workflowId, status: WorkflowStatus.SUSPENDED }, Number.POSITIVE_INFINITY);
   }

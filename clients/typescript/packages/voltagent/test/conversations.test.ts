@@ -156,6 +156,7 @@ describe("lists of conversations", () => {
     assert.deepEqual(ids(await storage.getConversationsByUserId("u")), ["one", "three"]);
     assert.deepEqual(ids(await storage.getConversationsByUserId("u", { resourceId: "s" })), ["three"]);
     assert.deepEqual(await storage.getConversationsByUserId("nobody"), []);
+    assert.deepEqual(await storage.getConversationsByUserId(""), []);
   });
 
   test("they are ordered by each field, in both directions", async () => {

@@ -17,7 +17,7 @@ import {
 import { PageOrder, WorkflowRunOrder } from "@remora/client/v1";
 import type { Conversation, ConversationQueryOptions, CreateConversationInput } from "@voltagent/core";
 import { chunks } from "../batches.js";
-import { changesOf, conversationOf, type ConversationUpdates, newConversation } from "../conversations.js";
+import { changesOf, conversationOf, type ConversationUpdates, newConversation, userOf } from "../conversations.js";
 import { decodeJson, encodeJson } from "../json.js";
 import { RemoraMemoryAdapter } from "../memory-adapter.js";
 import { boundOf, dateOf } from "../times.js";
@@ -141,7 +141,7 @@ export class RemoraStorage {
     userId: string,
     options: Omit<ConversationQueryOptions, "userId"> = {},
   ): Promise<Conversation[]> {
-    return this.queryConversations({ ...options, userId });
+    return this.queryConversations({ ...options, userId: userOf(userId) });
   }
 
   async queryConversations(options: ConversationQueryOptions): Promise<Conversation[]> {
