@@ -29,7 +29,7 @@ MIB = 1 << 20
 
 @pytest.fixture
 def saver(server: Server, tenant: str) -> Iterator[RemoraSaver]:
-    with RemoraSaver.from_conn_string(server.endpoint, tenant=tenant) as opened:
+    with RemoraSaver.from_conn_string(server.endpoint, tenant=tenant, timeout=PATIENCE) as opened:
         opened.setup()
         yield opened
 
@@ -99,7 +99,7 @@ def test_a_state_of_64_mib_round_trips(saver: RemoraSaver) -> None:
 
 async def test_a_state_of_64_mib_round_trips_in_asyncio(server: Server, tenant: str) -> None:
     large = random.Random(2).randbytes(64 * MIB)
-    async with RemoraSaver.from_conn_string(server.endpoint, tenant=tenant) as saver:
+    async with RemoraSaver.from_conn_string(server.endpoint, tenant=tenant, timeout=PATIENCE) as saver:
         await saver.setup()
         made = checkpoint("1", state=("1", large))
         at = await saver.aput(config("t"), made, {}, {"state": "1"})

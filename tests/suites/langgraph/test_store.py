@@ -557,4 +557,5 @@ async def test_what_the_server_refuses_is_told_with_the_names_of_arguments(
         await store.abatch(ops)
 
     assert str(refused.value).startswith(f"{told};")
+    assert bool(refused.value.request_id) == any(isinstance(op, PutOp) for op in ops)
     assert str(arefused.value) == str(refused.value)

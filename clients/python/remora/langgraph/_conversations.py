@@ -17,6 +17,7 @@ from typing import Any
 from langchain_core.messages import BaseMessage, RemoveMessage, convert_to_messages
 from langgraph.checkpoint.base import ChannelVersions, Checkpoint
 from langgraph.checkpoint.serde.types import _DeltaSnapshot
+from langgraph.constants import START
 
 from remora._forks import track
 from remora._requests import REQUEST_BYTES
@@ -123,6 +124,8 @@ class Conversations:
         if self._has_warned or self._channel in checkpoint["channel_versions"]:
             return
         for other in checkpoint["channel_values"]:
+            if other == START:  # the input, before any channel has it
+                continue
             if any(isinstance(each, BaseMessage) for each in _messages(checkpoint, other) or ()):
                 self._has_warned = True
                 text = (

@@ -312,9 +312,11 @@ class Batch:
             FieldViolation(self._argument(each.field, held), each.description) for each in error.field_violations
         ]
         text = "; ".join(map(str, violations)) or error.message
-        return type(error)(
+        told = type(error)(
             text, code=error.code, reason=error.reason, metadata=error.metadata, field_violations=violations
         )
+        told.request_id, told.sent = error.request_id, error.sent
+        return told
 
     def _argument(self, field: str, held: Sequence[int]) -> str:
         """A field of an operation; which operation that is, if there are several."""

@@ -78,8 +78,9 @@ class RemoraStore(_Memory, BaseStore):
     """Keeps LangGraph's items in Remora, for agents that run in threads and for those of asyncio.
 
     All operations of a `batch`, and all that coroutines ask for within one turn of their event loop, are one round
-    trip. A put returns when the item is on disk. Searches are exact, with and without vectors. What has expired is
-    not seen, also before it is swept, unless `omit_expired` of the ttl is False.
+    trip; more than 3 MiB, or writes with a read whose `limit` is above 1,000, are several. A put returns when the item
+    is on disk. Searches are exact, with and without vectors. What has expired is not seen, also before it is swept,
+    unless `omit_expired` of the ttl is False.
 
     The items of a namespace whose label at `user_label` names a user are that user's: they are deleted with the user.
 

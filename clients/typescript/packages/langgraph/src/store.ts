@@ -105,7 +105,7 @@ interface Embedded {
  * Keeps items in Remora: `graph.compile({ store: new RemoraStore({ index: {} }) })`.
  *
  * A batch is one call: first its reads, in one state of the store, then its writes, all or none. (One of more than 3 MiB
- * or 10,000 operations is several.) What is written is on disk when the promise resolves.
+ * or 10,000 operations, or of writes and a read with a `limit` above 1,000, is several.) What is written is on disk when the promise resolves.
  */
 export class RemoraStore extends BaseStore {
   readonly #connection: ClientConnection;
