@@ -43,8 +43,11 @@ def test_an_endpoint_that_is_no_text_is_refused_before_any_call(monkeypatch: pyt
         Remora()
 
 
-def test_a_path_that_no_socket_can_have_is_refused_before_any_call(monkeypatch: pytest.MonkeyPatch) -> None:
-    endpoint = f"unix:/{'x' * (LONGEST_PATH - 1)}"
+@pytest.mark.parametrize("slashes", ["/", "///"])
+def test_a_path_that_no_socket_can_have_is_refused_before_any_call(
+    monkeypatch: pytest.MonkeyPatch, slashes: str
+) -> None:
+    endpoint = f"unix:{slashes}{'x' * (LONGEST_PATH - 1)}"
     assert Remora(endpoint).endpoint == endpoint
 
     with pytest.raises(InvalidFieldError, match=r"^endpoint has a path of 10\d bytes, and a socket's has at most 10\d"):

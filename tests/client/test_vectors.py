@@ -68,6 +68,12 @@ def test_numbers_come_in_any_sequence_or_array(memory: Remora, row: Any) -> None
     assert ids(vectors.search(row, k=1)) == ["a"]
 
 
+def test_numbers_of_numpy_may_be_as_large_as_32_bits_hold() -> None:
+    row = [np.float32(3e38)] * 4
+
+    assert Vector("a", row).values == tuple(map(float, row))
+
+
 @given(st.lists(F32, min_size=1, max_size=20))
 def test_numbers_of_32_bits_are_kept_to_the_bit(row: list[float]) -> None:
     assert np.array(Vector("a", row).values, "<f4").tobytes() == np.array(row, "<f4").tobytes()

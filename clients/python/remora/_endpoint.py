@@ -59,6 +59,7 @@ def short_default(endpoint: str) -> str:
 def require_short(endpoint: str, field: str, remedy: str) -> None:
     """Raises InvalidFieldError for a path that no socket can have."""
     scheme, _, path = endpoint.partition(":")
+    path = path[2:] if path.startswith("///") else path
     size = len(os.fsencode(path))
     if scheme == "unix" and size > LONGEST_PATH:
         raise _refusals.invalid(

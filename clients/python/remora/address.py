@@ -47,7 +47,9 @@ def other_owner(directory: Path) -> int | None:
 
 def _socket_of(endpoint: str) -> Path | None:
     scheme, _, path = endpoint.partition(":")
-    return Path("/", path.lstrip("/")) if scheme == "unix" else None
+    if scheme != "unix":
+        return None
+    return Path("/", path.lstrip("/")) if path.startswith("/") else Path(path).absolute()
 
 
 def _runtime_directory() -> Path:

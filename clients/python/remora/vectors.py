@@ -47,7 +47,7 @@ def packed(numbers: Numbers | Embedding, name: str, expected: str = ACCEPTED) ->
     if not 1 <= len(values) <= MOST_DIMENSIONS:
         raise _refusals.invalid(name, f"has {len(values):,} numbers; it must have 1 to {MOST_DIMENSIONS:,}")
     data = _f32.packed(values, name)
-    if not math.isfinite(sum(values)):
+    if not math.isfinite(sum(map(float, values))):
         raise _f32.not_f32(values, name)
     return data
 

@@ -19,7 +19,7 @@ from remora_server.commands.manifest import FILE_NAME, SNAPSHOT_NAME, Manifest
 from remora_server.commands.numbers import duration
 from remora_server.commands.operator_token import token_in
 from remora_server.commands.output import diagnostics, progress_of_bytes
-from remora_server.commands.parsing import path
+from remora_server.commands.parsing import path, store_path
 from remora_server.commands.setting_flags import load_settings
 from remora_server.commands.unfinished import unfinished
 from remora_server.domain.errors import one_line
@@ -29,7 +29,7 @@ from remora_server.domain.sizes import size
 def fill(parser: argparse.ArgumentParser) -> None:
     """Add the command's arguments."""
     parser.add_argument(
-        "destination", metavar="DEST", type=path, help="the folder to write the backup to; it must not exist"
+        "destination", metavar="DEST", type=store_path, help="the folder to write the backup to; it must not exist"
     )
     parser.add_argument(
         "--data",
