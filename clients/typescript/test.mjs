@@ -28,6 +28,7 @@ const ended = spawnSync(
     ...flags,
     "--test",
     "--test-concurrency=2",
+    "--test-timeout=600000",
     "--test-reporter=spec",
     ...built.map((name) => join(".build", name)),
   ],

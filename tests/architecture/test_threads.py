@@ -24,7 +24,7 @@ OTHERS = {
 }
 
 APART = {"engine/flights.py": "one request to an endpoint"}
-"""What is short, and begun once."""
+"""Short work, which is not restarted."""
 
 SPAWN = re.compile(r"\b(?:tokio::|thread::)?(?:spawn\(|Builder::new\(\)\s*\.name\()|\.spawn\(|ThreadPoolBuilder")
 TASKS = {
@@ -55,7 +55,7 @@ def test_threads_of_the_server_are_started_under_supervision() -> None:
 
 
 @pytest.mark.slow
-def test_what_is_not_begun_anew_is_short() -> None:
+def test_only_short_work_is_not_restarted() -> None:
     modules = {path.relative_to(SERVER).as_posix(): path.read_text() for path in SERVER.rglob("*.py")}
 
     assert {name for name, source in modules.items() if "run_apart(" in source} == {SUPERVISION, *APART}

@@ -471,7 +471,7 @@ def test_what_cannot_be_read_or_written_is_said_in_one_line(shared: Sidecar, tmp
     [
         (("/",), "/ exists: go on with --resume, or name another file"),
         ((".",), ". exists: go on with --resume, or name another file"),
-        ((".", "--resume"), ". is no export and stays as it is: name another file"),
+        ((".", "--resume"), ". is not an export and stays as it is: name another file"),
     ],
 )
 def test_a_folder_is_no_file_to_export_to(shared: Sidecar, arguments: tuple[str, ...], said: str) -> None:

@@ -418,7 +418,7 @@ def test_a_panic_in_a_part_of_a_divided_search_ends_that_search(tmp_path: Path) 
         outcomes = [outcome(lambda: search(store)) for _ in range(4)]
 
         # On one processor, no search is divided.
-        assert sorted(outcomes) == ["INTERNAL", "OK", "OK", "OK"] if processors() > 1 else ["OK"] * 4
+        assert sorted(outcomes) == (["INTERNAL", "OK", "OK", "OK"] if processors() > 1 else ["OK"] * 4)
         assert len(search(store)) == FOUND
         require_works(store)
 

@@ -88,5 +88,5 @@ fn wire(value: &str) -> Result<Wire, String> {
 fn number<T: FromStr>(name: &str, value: &str) -> Result<T, String> {
     value
         .parse()
-        .map_err(|_| format!("--{name}: {value} is no number"))
+        .map_err(|_| format!("--{name}: {value} is not a number"))
 }

@@ -72,7 +72,7 @@ type CheckpointServiceClient interface {
 	// source has no checkpoints. A long thread is copied in several writes, of which a failure may leave some: repeat
 	// the call.
 	CopyThread(ctx context.Context, in *CopyThreadRequest, opts ...grpc.CallOption) (*CopyThreadResponse, error)
-	// Deletes old checkpoints of threads, or all. Each thread is one write.
+	// Deletes old checkpoints of threads, or all. Each thread is one write, or several if it is very large.
 	PruneThreads(ctx context.Context, in *PruneThreadsRequest, opts ...grpc.CallOption) (*PruneThreadsResponse, error)
 }
 
@@ -234,7 +234,7 @@ type CheckpointServiceServer interface {
 	// source has no checkpoints. A long thread is copied in several writes, of which a failure may leave some: repeat
 	// the call.
 	CopyThread(context.Context, *CopyThreadRequest) (*CopyThreadResponse, error)
-	// Deletes old checkpoints of threads, or all. Each thread is one write.
+	// Deletes old checkpoints of threads, or all. Each thread is one write, or several if it is very large.
 	PruneThreads(context.Context, *PruneThreadsRequest) (*PruneThreadsResponse, error)
 	mustEmbedUnimplementedCheckpointServiceServer()
 }

@@ -1406,7 +1406,7 @@ type AssembleContextRequest struct {
 	AllowPartial bool `protobuf:"varint,15,opt,name=allow_partial,json=allowPartial,proto3" json:"allow_partial,omitempty"`
 	// Whether to recall also what does not speak to the query, up to `k` messages. Default: it is left out, so that a query
 	// about nothing that is stored recalls nothing, as a rule. The rule is for vectors of the built-in model: of those of other
-	// models, and by words alone, everything that is found is recalled.
+	// models, and by words alone, everything that is found is recalled, except for texts of white space alone.
 	IncludeUnrelated bool `protobuf:"varint,16,opt,name=include_unrelated,json=includeUnrelated,proto3" json:"include_unrelated,omitempty"`
 	// Whether the reply leaves no receipt.
 	WithoutReceipt bool `protobuf:"varint,17,opt,name=without_receipt,json=withoutReceipt,proto3" json:"without_receipt,omitempty"`

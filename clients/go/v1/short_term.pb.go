@@ -139,12 +139,12 @@ type isShortTermPolicy_Overflow interface {
 }
 
 type ShortTermPolicy_Trim struct {
-	// The oldest messages leave until few enough tokens remain.
+	// The oldest messages leave until at most `keep_tokens` tokens remain.
 	Trim *TrimOverflow `protobuf:"bytes,3,opt,name=trim,proto3,oneof"`
 }
 
 type ShortTermPolicy_DeleteOldest struct {
-	// A number of the oldest messages leave, again and again until the window is small enough.
+	// The `messages` oldest messages leave, repeatedly until the window is small enough.
 	DeleteOldest *DeleteOldestOverflow `protobuf:"bytes,4,opt,name=delete_oldest,json=deleteOldest,proto3,oneof"`
 }
 
@@ -212,7 +212,7 @@ func (x *TrimOverflow) GetKeepTokens() int32 {
 	return 0
 }
 
-// A number of the oldest messages leave.
+// The `messages` oldest messages leave.
 type DeleteOldestOverflow struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Up to 1,000,000. Default: 1.

@@ -104,7 +104,7 @@ class Items:
 
 @dataclass(frozen=True, slots=True)
 class Aware:
-    """A time with a time zone, which UTC has, too."""
+    """A time with a time zone, in the years 1 to 9999 of UTC."""
 
     def require(self, value: datetime, field: str) -> None:
         """Raises InvalidFieldError for a time without a zone, and for one before or after all times of UTC."""

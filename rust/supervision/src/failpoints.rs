@@ -94,7 +94,7 @@ fn is_due(point: Point) -> bool {
 
 /// What is to be armed cannot be read.
 #[derive(Debug, thiserror::Error)]
-#[error("{VARIABLE}: {0:?} is no failpoint")]
+#[error("{VARIABLE}: {0:?} is not a failpoint")]
 pub struct Unreadable(String);
 
 /// Arms points: `name=panic[@passes]`, with commas between.

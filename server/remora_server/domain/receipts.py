@@ -199,7 +199,7 @@ class Standing(Struct, frozen=True):
 
     @property
     def place(self) -> tuple[int, int, str]:
-        """What it is the same by. A static fact is the tenant's, whatever conversation a context is of."""
+        """What identifies it in both contexts. A static fact is the tenant's, whatever conversation a context is of."""
         uid = 0 if self.section == "STATIC_FACTS" else self.item.uid
         return uid, self.item.sequence, self.item.message_id
 

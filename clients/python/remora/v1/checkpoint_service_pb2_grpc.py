@@ -185,7 +185,7 @@ class CheckpointServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def PruneThreads(self, request, context):
-        """Deletes old checkpoints of threads, or all. Each thread is one write.
+        """Deletes old checkpoints of threads, or all. Each thread is one write, or several if it is very large.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

@@ -74,7 +74,7 @@ class CheckpointServiceStub:
     the call.
     """
     PruneThreads: _grpc.UnaryUnaryMultiCallable[_checkpoint_service_pb2.PruneThreadsRequest, _checkpoint_service_pb2.PruneThreadsResponse]
-    """Deletes old checkpoints of threads, or all. Each thread is one write."""
+    """Deletes old checkpoints of threads, or all. Each thread is one write, or several if it is very large."""
 
 @_typing.type_check_only
 class CheckpointServiceAsyncStub(CheckpointServiceStub):
@@ -122,7 +122,7 @@ class CheckpointServiceAsyncStub(CheckpointServiceStub):
     the call.
     """
     PruneThreads: _aio.UnaryUnaryMultiCallable[_checkpoint_service_pb2.PruneThreadsRequest, _checkpoint_service_pb2.PruneThreadsResponse]  # type: ignore[assignment]
-    """Deletes old checkpoints of threads, or all. Each thread is one write."""
+    """Deletes old checkpoints of threads, or all. Each thread is one write, or several if it is very large."""
 
 class CheckpointServiceServicer(metaclass=_abc_1.ABCMeta):
     """Keeps the checkpoints of graphs, such as LangGraph's: the state of a thread after each step, and the writes that are
@@ -233,6 +233,6 @@ class CheckpointServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _checkpoint_service_pb2.PruneThreadsRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_checkpoint_service_pb2.PruneThreadsResponse, _abc.Awaitable[_checkpoint_service_pb2.PruneThreadsResponse]]:
-        """Deletes old checkpoints of threads, or all. Each thread is one write."""
+        """Deletes old checkpoints of threads, or all. Each thread is one write, or several if it is very large."""
 
 def add_CheckpointServiceServicer_to_server(servicer: CheckpointServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

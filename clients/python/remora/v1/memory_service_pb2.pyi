@@ -888,7 +888,7 @@ class AssembleContextRequest(_message.Message):
     include_unrelated: _builtins.bool
     """Whether to recall also what does not speak to the query, up to `k` messages. Default: it is left out, so that a query
     about nothing that is stored recalls nothing, as a rule. The rule is for vectors of the built-in model: of those of other
-    models, and by words alone, everything that is found is recalled.
+    models, and by words alone, everything that is found is recalled, except for texts of white space alone.
     """
     without_receipt: _builtins.bool
     """Whether the reply leaves no receipt."""

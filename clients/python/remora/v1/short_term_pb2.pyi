@@ -41,11 +41,11 @@ class ShortTermPolicy(_message.Message):
     """How they are counted: `o200k_base` (default), `cl100k_base` or `approximate`."""
     @_builtins.property
     def trim(self) -> Global___TrimOverflow:
-        """The oldest messages leave until few enough tokens remain."""
+        """The oldest messages leave until at most `keep_tokens` tokens remain."""
 
     @_builtins.property
     def delete_oldest(self) -> Global___DeleteOldestOverflow:
-        """A number of the oldest messages leave, again and again until the window is small enough."""
+        """The `messages` oldest messages leave, repeatedly until the window is small enough."""
 
     @_builtins.property
     def flush(self) -> Global___FlushOverflow:
@@ -104,7 +104,7 @@ Global___TrimOverflow: _TypeAlias = TrimOverflow  # noqa: Y015
 
 @_typing.final
 class DeleteOldestOverflow(_message.Message):
-    """A number of the oldest messages leave."""
+    """The `messages` oldest messages leave."""
 
     DESCRIPTOR: _descriptor.Descriptor
 

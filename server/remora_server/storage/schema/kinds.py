@@ -165,8 +165,8 @@ class Kind:
     `expires` is the Timestamp from which on a record is not seen. `transfer` is the kind's field in `remora.v1.Record`;
     without it, records are not exported, and with it a body that is longer than EXPORTED_BODY_BYTES is refused.
     `is_cleared`: those of a user go when the user's messages are cleared; the user is then the first part of the
-    partition. `by_server`: no RPC writes the records for their own sake; they come with others, after replies, or when
-    windows move. `is_searched`: the records are vectors, which the engine searches. `holds_items`: they are items of
+    partition. `by_server`: the records come with others, after replies, or when windows move, as CommitSummary moves
+    them. `is_searched`: the records are vectors, which the engine searches. `holds_items`: they are items of
     the store, whose namespaces, values and vectors it searches. `has_long_bodies`: DuckDB stores them uncompressed, and
     is asked for a range of keys, so that it reads no others beside them.
     """

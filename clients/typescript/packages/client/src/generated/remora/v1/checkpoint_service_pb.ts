@@ -1512,7 +1512,7 @@ export const CheckpointService: GenService<{
     output: typeof CopyThreadResponseSchema;
   },
   /**
-   * Deletes old checkpoints of threads, or all. Each thread is one write.
+   * Deletes old checkpoints of threads, or all. Each thread is one write, or several if it is very large.
    *
    * @generated from rpc remora.v1.CheckpointService.PruneThreads
    */

@@ -768,7 +768,7 @@ export type AssembleContextRequest = Message<"remora.v1.AssembleContextRequest">
   /**
    * Whether to recall also what does not speak to the query, up to `k` messages. Default: it is left out, so that a query
    * about nothing that is stored recalls nothing, as a rule. The rule is for vectors of the built-in model: of those of other
-   * models, and by words alone, everything that is found is recalled.
+   * models, and by words alone, everything that is found is recalled, except for texts of white space alone.
    *
    * @generated from field: bool include_unrelated = 16;
    */

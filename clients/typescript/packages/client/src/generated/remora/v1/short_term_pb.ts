@@ -46,7 +46,7 @@ export type ShortTermPolicy = Message<"remora.v1.ShortTermPolicy"> & {
    */
   overflow: {
     /**
-     * The oldest messages leave until few enough tokens remain.
+     * The oldest messages leave until at most `keep_tokens` tokens remain.
      *
      * @generated from field: remora.v1.TrimOverflow trim = 3;
      */
@@ -54,7 +54,7 @@ export type ShortTermPolicy = Message<"remora.v1.ShortTermPolicy"> & {
     case: "trim";
   } | {
     /**
-     * A number of the oldest messages leave, again and again until the window is small enough.
+     * The `messages` oldest messages leave, repeatedly until the window is small enough.
      *
      * @generated from field: remora.v1.DeleteOldestOverflow delete_oldest = 4;
      */
@@ -108,7 +108,7 @@ export const TrimOverflowSchema: GenMessage<TrimOverflow> = /*@__PURE__*/
   messageDesc(file_remora_v1_short_term, 1);
 
 /**
- * A number of the oldest messages leave.
+ * The `messages` oldest messages leave.
  *
  * @generated from message remora.v1.DeleteOldestOverflow
  */
