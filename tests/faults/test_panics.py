@@ -154,7 +154,7 @@ def test_a_panic_of_the_engine_ends_one_call_at_most(tmp_path: Path, point: str)
             outcomes += use(store, 1)
 
         failed = [end for end in outcomes if end != "OK"]
-        if point in ANSWERED:
+        if point in ANSWERED and outcomes:  # else the start met it, which asks until it is answered
             assert failed == ["INTERNAL"]
         elif point in CUT:
             assert set(failed) <= {"CONNECTION_FAILED", "CANCELLED"}
