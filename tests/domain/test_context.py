@@ -197,7 +197,7 @@ def test_a_message_without_text_may_have_the_vector_of_its_caller() -> None:
 
     context = assemble(Conversations(talk, places(2)), recent_messages=0, query="ferry", search=options)
 
-    assert (sequences(context), context.unrelated) == ([2], 0)
+    assert (sequences(context), context.unrelated) == ([1, 2], 0)
 
 
 SYSTEM = message(1, "be kind", role="system")
