@@ -9,6 +9,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -37,6 +39,9 @@ func startServerWith(t *testing.T, endpoint string, arguments []string, options 
 		"--model-dir", modelDirectory(t)}, arguments...)
 	server := exec.Command(python(t), arguments...)
 	server.Stdout, server.Stderr = log, log
+	server.Env = slices.DeleteFunc(os.Environ(), func(variable string) bool {
+		return strings.HasPrefix(variable, "REMORA_PYTHON=") // no setting of the server
+	})
 	must(t, server.Start())
 	ended := make(chan error, 1)
 	go func() { ended <- server.Wait() }()

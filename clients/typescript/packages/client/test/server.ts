@@ -10,7 +10,10 @@ import { Remora, type TlsOptions } from "../src/index.js";
 import { PATIENCE_MS } from "./failures.js";
 
 export const REPOSITORY = resolve("../../../..");
-export const PYTHON = process.env.REMORA_PYTHON ?? join(REPOSITORY, ".venv/bin/python");
+const { REMORA_PYTHON, ...rest } = process.env;
+export const PYTHON = REMORA_PYTHON ?? join(REPOSITORY, ".venv/bin/python");
+/** The environment of a server, which takes a variable that is no setting for a mistake. */
+export const ENVIRONMENT = rest;
 
 export type Listening = "unix" | "tcp";
 
@@ -61,7 +64,7 @@ export class Server {
       ...this.#secured.arguments,
     ];
     const log = openSync(this.#log, "a");
-    this.#process = spawn(PYTHON, command, { stdio: ["ignore", log, log] });
+    this.#process = spawn(PYTHON, command, { stdio: ["ignore", log, log], env: ENVIRONMENT });
     closeSync(log);
     const client = new Remora({ endpoint: this.endpoint, timeoutMs: PATIENCE_MS, tls: this.#secured.tls });
     await Promise.race([client.admin.getStatus({}), once(this.#process, "exit").then(() => this.#fail())]);

@@ -9,7 +9,7 @@ import { after, beforeEach, describe, test } from "node:test";
 import type { ConversationStepRecord, WorkflowStateEntry } from "@voltagent/core";
 import { LibSQLMemoryAdapter } from "@voltagent/libsql";
 import type { UIMessage } from "ai";
-import { PYTHON } from "../../client/test/server.js";
+import { ENVIRONMENT, PYTHON } from "../../client/test/server.js";
 import { RemoraMemoryAdapter } from "../src/index.js";
 import { type Fresh, said, server, tick } from "./fresh.js";
 
@@ -33,7 +33,7 @@ after(() => rmSync(folder, { recursive: true, force: true }));
 /** What an import says, which must do all that it has to. */
 function imported(): string {
   const given = ["import", file, "--from", "voltagent", "--endpoint", options.endpoint, "--tenant", options.tenant];
-  const ran = spawnSync(PYTHON, ["-m", "remora_server.main", ...given], { encoding: "utf8" });
+  const ran = spawnSync(PYTHON, ["-m", "remora_server.main", ...given], { encoding: "utf8", env: ENVIRONMENT });
   assert.equal(ran.status, 0, ran.stderr);
   return ran.stderr;
 }

@@ -35,7 +35,9 @@ record RealServer(String endpoint, Process process) implements AutoCloseable {
                 python(), "-m", "remora_server", "--listen", endpoint,
                 "--data", ":memory:", "--model-dir", fromClone("REMORA_MODEL_DIR", ".cache/model")));
         command.addAll(arguments);
-        Process process = new ProcessBuilder(command).redirectErrorStream(true).redirectOutput(log.toFile()).start();
+        ProcessBuilder server = new ProcessBuilder(command).redirectErrorStream(true).redirectOutput(log.toFile());
+        server.environment().remove("REMORA_PYTHON"); // no setting of the server
+        Process process = server.start();
         try (Remora client = Remora.builder().endpoint(endpoint).timeout(PATIENCE).credentials(credentials).build()) {
             CompletableFuture<Void> healthy = CompletableFuture.runAsync(() -> client.admin().getStatus(GetStatusRequest.getDefaultInstance()));
             CompletableFuture.anyOf(healthy, process.onExit()).join();
