@@ -69,7 +69,7 @@ def test_numbers_come_in_any_sequence_or_array(memory: Remora, row: Any) -> None
 
 
 def test_numbers_of_numpy_may_be_as_large_as_32_bits_hold() -> None:
-    row = [np.float32(3e38)] * 4
+    row: Any = [np.float32(3e38)] * 4
 
     assert Vector("a", row).values == tuple(map(float, row))
 
