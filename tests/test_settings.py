@@ -135,6 +135,12 @@ def test_a_variable_names_the_file_unless_a_flag_does(tmp_path: Path) -> None:
     assert load({}, {"REMORA_CONFIG": "/not/there"}, config).settings.threads == 5
 
 
+@pytest.mark.parametrize("content", ["data: /a\nthreads: 1\ndata: /b\n", "{data: /a, data: /b}"])
+def test_a_file_that_names_a_setting_twice_is_refused(tmp_path: Path, content: str) -> None:
+    with pytest.raises(SettingsError, match="is not YAML: data is there twice"):
+        load({}, {}, file_of(tmp_path, content))
+
+
 def test_the_defaults_follow_the_xdg_base_directories() -> None:
     loaded = load({}, {"XDG_DATA_HOME": "/share"})
 
