@@ -30,7 +30,7 @@ use super::pool::{Job, Outcome};
 use super::reply::{Part, Reply, refuse, refuse_encoding, refuse_http};
 use super::room;
 use super::shared::Shared;
-use super::status::Status;
+use super::status::{End, Status};
 
 /// A call whose head was accepted.
 pub(super) struct Call<H: Handler> {
@@ -134,12 +134,6 @@ pub(super) fn accept<H: Handler>(
             })
         }
     }
-}
-
-/// Why a call ends without an answer.
-pub(super) enum End {
-    Failed(Status),
-    Gone,
 }
 
 impl<H: Handler> Call<H> {

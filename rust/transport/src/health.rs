@@ -14,11 +14,10 @@ use tokio::sync::watch;
 use tokio::time::timeout;
 
 use super::budget::{Budget, Portion, Share};
-use super::call::End;
 use super::message::Messages;
 use super::peer::Peer;
 use super::reply::Reply;
-use super::status::{Code, Status};
+use super::status::{Code, End, Status};
 
 const CHECK: &str = "/grpc.health.v1.Health/Check";
 const LIST: &str = "/grpc.health.v1.Health/List";

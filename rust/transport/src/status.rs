@@ -43,6 +43,13 @@ pub struct Status {
     pub details: Bytes,
 }
 
+/// Why a call ends without an answer.
+pub(super) enum End {
+    Failed(Status),
+    /// The peer ended it, or does not read.
+    Gone,
+}
+
 impl Status {
     /// A status without details.
     pub fn new(code: Code, message: impl Into<String>) -> Self {

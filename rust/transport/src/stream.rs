@@ -13,13 +13,14 @@ use tokio::time::{sleep, sleep_until};
 
 use super::admission::Slots;
 use super::backlog::Backlog;
-use super::call::{Call, End};
+use super::call::Call;
 use super::flow::Flow;
 use super::handler::Handler;
 use super::message::Messages;
 use super::pool::{Outcome, Pull, Pulled};
 use super::reply::Reply;
 use super::shared::FAREWELL;
+use super::status::End;
 use super::subscription::{Subscription, Taken};
 
 /// How often a stream looks whether its peer may have more.
