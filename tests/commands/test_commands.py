@@ -13,6 +13,7 @@ from typing import NoReturn
 
 import pytest
 from tests.commands.another_user import open_to_all, remora_of_another
+from tests.commands.terminal import REMORA
 from tests.patience import PATIENCE
 
 from remora import Message, Remora
@@ -84,14 +85,18 @@ def test_a_path_that_the_terminal_cannot_show_is_shown_escaped(
     encoding: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PYTHONIOENCODING", encoding)
-    directory = tmp_path / os.fsdecode("d\xe9".encode() + b"\xff")
-    command = [sys.executable, "-m", "remora_server.main", "doctor", "--model=none", "--data", str(directory)]
+    file, directory = tmp_path / os.fsdecode("d\xe9".encode() + b"\xff"), tmp_path / "d\xe9"
+    file.write_text("model: none\n")
+    doctor = ["doctor", "--model=none", "--data", str(directory)]
 
-    shown = subprocess.run(command, capture_output=True, check=False, timeout=PATIENCE)
-    lines = subprocess.run([*command, "--json"], capture_output=True, check=False, timeout=PATIENCE)
+    settings, shown, lines = (
+        subprocess.run([*REMORA, *line], capture_output=True, check=False, timeout=PATIENCE)
+        for line in (["config", "--config", str(file)], doctor, [*doctor, "--json"])
+    )
 
-    assert (shown.returncode, lines.returncode) == (0, 0)
-    assert b"\\udcff" in shown.stdout
+    assert (settings.returncode, shown.returncode, lines.returncode) == (0, 0, 0)
+    assert b"\\udcff" in settings.stdout
+    assert (b"d\\xe9" if encoding == "ascii" else str(directory).encode()) in shown.stdout
     assert json.loads(lines.stdout)["store"]["directory"] == str(directory)
 
 
