@@ -502,7 +502,8 @@ def test_a_channel_that_the_graph_does_not_have_is_told_once(
 def test_a_channel_that_comes_after_the_input_is_not_missed(
     server: Server, tenant: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    builder = StateGraph(Annotated[list[AnyMessage], add_messages])
+    state: Any = Annotated[list[AnyMessage], add_messages]
+    builder: Any = StateGraph(state)
     builder.add_node("answer", lambda _: [AIMessage("Yes", id="a")])
     builder.add_edge(START, "answer")
     named = patient_saver(server.endpoint, tenant=tenant, messages="__root__")
