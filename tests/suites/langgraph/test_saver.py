@@ -322,7 +322,7 @@ def test_what_is_thinned_keeps_the_history_of_delta_channels(
 def test_prune_refuses_what_is_no_list_or_no_strategy(saver: RemoraSaver) -> None:
     with pytest.raises(TypeError, match="list of ids, not a str"):
         saver.prune("t")
-    with pytest.raises(ValueError, match="no strategy"):
+    with pytest.raises(ValueError, match="not a strategy"):
         saver.prune(["t"], strategy="newest")
 
 
