@@ -13,9 +13,17 @@ from msgspec.structs import replace
 from tests.patience import PATIENCE
 from tests.storage.opening import READ, WRITE, open_store
 
-from remora.v1.checkpoint_pb2 import Checkpoint
+from remora.v1.checkpoint_pb2 import ChannelVersion, Checkpoint, Version
+from remora.v1.checkpoint_service_pb2 import GetCheckpointsResponse
 from remora_server.domain.calls import Outcome, Write
-from remora_server.domain.checkpoints import CheckpointDraft, CheckpointName, ThreadQuery
+from remora_server.domain.checkpoints import (
+    CheckpointDraft,
+    CheckpointName,
+    PartDraft,
+    ThreadQuery,
+    UploadName,
+    ValueDraft,
+)
 from remora_server.domain.errors import DeadlineExceeded, RequestIdReused
 from remora_server.storage.local_store import LocalStore
 from remora_server.storage.nouns import threads
@@ -105,3 +113,49 @@ def test_no_part_is_done_under_the_request_id_of_another_request(store: LocalSto
         WRITES[name](store, NAMED)
 
     assert shown(store) == before
+
+
+def upload(store: LocalStore, thread: str, version: str, data: bytes, run: str) -> None:
+    """A checkpoint whose one value is uploaded, under a name that other threads use as well."""
+    store.checkpoints.upload(WRITE, PartDraft(thread, "", "u", 0, data))
+    channel = ChannelVersion(channel="a", version=Version(text=version))
+    made = Checkpoint(thread_id=thread, id=version, run_id=run, channels=[channel])
+    values = {"a": ValueDraft("bytes", b"", UploadName("u", 1))}
+    draft = CheckpointDraft(CheckpointName(thread, "", version), made.SerializeToString(), values)
+    store.checkpoints.save(WRITE, [draft], [])
+
+
+def uploaded(store: LocalStore, thread: str) -> dict[str, bytes]:
+    """The values of a thread's checkpoints."""
+    names = [CheckpointName(thread, "", version) for version in ("1", "2")]
+    found, _ = store.checkpoints.get(READ, names)
+    response = GetCheckpointsResponse.FromString(found)
+    return {each.checkpoint.id: each.values[0].value.data for each in response.checkpoints if each.values}
+
+
+def test_uploads_of_one_name_are_copied_as_two(store: LocalStore) -> None:
+    upload(store, "first", "1", b"one", "gone")
+    upload(store, "second", "2", b"two", "kept")
+    for _ in range(2):
+        store.threads.copy(WRITE, "first", "both")
+        store.threads.copy(WRITE, "second", "both")
+
+    assert uploaded(store, "both") == {"1": b"one", "2": b"two"}
+
+    store.threads.delete_runs(WRITE, ["gone"])
+
+    assert uploaded(store, "both") == {"2": b"two"}
+
+
+def test_a_copy_does_not_take_the_name_of_an_upload_that_is_not_complete(store: LocalStore) -> None:
+    upload(store, "first", "1", b"one", "run")
+    store.checkpoints.upload(WRITE, PartDraft("other", "", "u", 0, b"begun"))
+    store.threads.copy(WRITE, "first", "other")
+    channel = ChannelVersion(channel="a", version=Version(text="2"))
+    made = Checkpoint(thread_id="other", id="2", channels=[channel])
+    values = {"a": ValueDraft("bytes", b"", UploadName("u", 1))}
+    store.checkpoints.save(
+        WRITE, [CheckpointDraft(CheckpointName("other", "", "2"), made.SerializeToString(), values)], []
+    )
+
+    assert uploaded(store, "other") == {"1": b"one", "2": b"begun"}

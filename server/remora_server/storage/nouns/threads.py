@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TypeAlias, TypeVar
 
@@ -168,15 +169,16 @@ class Threads:
     def _unused(self, write: Write, scope: Scope, contents: _Contents, kept: _Chosen) -> Iterator[Move]:
         """The values that no kept checkpoint has, nor any value that differs from them; the writes of those that go."""
         live = self._live(write, scope, contents, kept)
-        for key, upload_id in contents.blobs.items():
-            if key not in live:
-                yield Remove(CHANNEL_BLOBS, 0, scope.partition, key)
-                yield from _without_parts(scope, upload_id)
-        for key, upload_id in self._keys(_read(write), scope.writes).items():
-            checkpoint_id = str(keys.decode(CHECKPOINT_WRITES.key_types, key)[0])
-            is_kept = checkpoint_id in kept.ids or (kept.ids and checkpoint_id not in contents.checkpoints)
-            if not is_kept:
-                yield Remove(CHECKPOINT_WRITES, 0, scope.partition, key)
+        writes = self._keys(_read(write), scope.writes)
+        unused = [(CHANNEL_BLOBS, key) for key in contents.blobs if key not in live]
+        unused += [(CHECKPOINT_WRITES, key) for key in writes if not _is_kept(key, contents, kept)]
+        gone = set(unused)
+        named = {upload_id for key, upload_id in contents.blobs.items() if (CHANNEL_BLOBS, key) not in gone}
+        named.update(upload_id for key, upload_id in writes.items() if (CHECKPOINT_WRITES, key) not in gone)
+        for kind, key in unused:
+            yield Remove(kind, 0, scope.partition, key)
+            upload_id = (contents.blobs if kind is CHANNEL_BLOBS else writes)[key]
+            if upload_id not in named:
                 yield from _without_parts(scope, upload_id)
 
     def _live(self, write: Write, scope: Scope, contents: _Contents, kept: _Chosen) -> set[bytes]:
@@ -373,17 +375,23 @@ class _Copying:
         self._threads, self._write, self._source, self._target = threads, write, source, target
         self._forks: dict[bytes, int] = {}
         self._taken: dict[bytes, ChannelBlob] = {}
+        self._holders: dict[str, bytes] = {}
+        """Of each upload that a value of the target names, the place of that value."""
 
     def messages(self) -> Iterator[tuple[Kind, Message]]:
         read = _read(self._write)
         blobs = [ChannelBlob.FromString(body) for body in self._threads.bodies(read, self._source.blobs)]
         there = map(ChannelBlob.FromString, self._threads.bodies(read, self._target.blobs))
         self._taken = {key_of(each): each for each in there}
+        self._holders = {each.upload_id: key for key, each in self._taken.items()}
+        held = map(CheckpointWrite.FromString, self._threads.bodies(read, self._target.writes))
+        self._holders.update((each.upload_id, _place_of(each)) for each in held)
         for blob in sorted(blobs, key=lambda each: each.depth):
             yield from self._blob(read, blob)
         for body in self._threads.bodies(read, self._source.writes):
             write = self._moved(CheckpointWrite.FromString(body))
-            yield from self._parts(read, write.upload_id)
+            uploaded, write.upload_id = write.upload_id, self._upload(read, write.upload_id, _place_of(write))
+            yield from self._parts(read, uploaded, write.upload_id, _place_of(write))
             yield CHECKPOINT_WRITES, write
         for body in self._threads.bodies(read, self._source.checkpoints):
             checkpoint = self._moved(Checkpoint.FromString(body))
@@ -397,25 +405,47 @@ class _Copying:
             base = CHANNEL_BLOBS.encode_key(blob.channel, blob.base_version, blob.base_fork)
             blob.base_fork = self._forks.get(base, blob.base_fork)
         copy = self._moved(blob)
-        copy.fork = 0
+        copy.fork, uploaded = 0, copy.upload_id
+        copy.upload_id = self._upload(read, uploaded, key_of(copy))
         while (taken := self._taken.get(key_of(copy), copy)) != copy:
             copy.fork += 1
+            copy.upload_id = self._upload(read, uploaded, key_of(copy))
         self._forks[key] = copy.fork
         if taken is copy:
             self._taken[key_of(copy)] = copy
-            yield from self._parts(read, copy.upload_id)
+            yield from self._parts(read, uploaded, copy.upload_id, key_of(copy))
             yield CHANNEL_BLOBS, copy
 
-    def _parts(self, read: Read, upload_id: str) -> Iterator[tuple[Kind, Message]]:
+    def _upload(self, read: Read, upload_id: str, place: bytes) -> str:
+        """What the upload of a copied value is called: as before, unless that is the upload of another value there, or
+        one that is not complete.
+        """
+        if not upload_id:
+            return ""
+        another = hashlib.blake2b(place + upload_id.encode(), digest_size=16).hexdigest()
+        if another in self._holders or self._holders.get(upload_id, place) != place:
+            return another
+        parts = map(CheckpointPart.FromString, self._threads.bodies(read, self._target.parts(upload_id)))
+        return another if any(part.HasField("expire_time") for part in parts) else upload_id
+
+    def _parts(self, read: Read, upload_id: str, name: str, place: bytes) -> Iterator[tuple[Kind, Message]]:
+        """The parts of an upload, under the name that it has in the target."""
         if upload_id:
+            self._holders[name] = place
             for body in self._threads.bodies(read, self._source.parts(upload_id)):
                 part = self._moved(CheckpointPart.FromString(body))
+                part.upload_id = name
                 part.ClearField("expire_time")
                 yield CHECKPOINT_PARTS, part
 
     def _moved(self, message: T) -> T:
         message.thread_id = self._target.thread_id
         return message
+
+
+def _place_of(write: CheckpointWrite) -> bytes:
+    """Where a task's write stands."""
+    return b"write/" + CHECKPOINT_WRITES.encode_key(write.checkpoint_id, write.task_id, write.index)
 
 
 def _in_parts(messages: Iterable[tuple[Kind, Message]]) -> Iterator[_Copy]:
@@ -436,8 +466,14 @@ def _copy(messages: list[tuple[Kind, Message]]) -> _Copy:
     return _Copy(messages, sum(kind is CHECKPOINTS for kind, _ in messages))
 
 
+def _is_kept(key: bytes, contents: _Contents, kept: _Chosen) -> bool:
+    """Whether a task's write stays: that of a checkpoint that does, or that has not come yet."""
+    checkpoint_id = str(keys.decode(CHECKPOINT_WRITES.key_types, key)[0])
+    return checkpoint_id in kept.ids or bool(kept.ids and checkpoint_id not in contents.checkpoints)
+
+
 def _without_parts(scope: Scope, upload_id: str) -> Iterator[Move]:
-    """A removed value is removed with its upload, which nothing else names and which does not grow any more."""
+    """A removed value is removed with its upload, which no other names and which does not grow any more."""
     if upload_id:
         place = scope.parts(upload_id)
         yield RemovePartitions(place.kind, 0, place.partition)
