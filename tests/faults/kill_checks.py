@@ -359,12 +359,21 @@ class KillCheck:
     def check(self, checker: Checker) -> None:
         """Compare the restarted store with the logs, then repeat requests. Raises Faults."""
         _report(self._check_revision(checker.status().revision))
-        seen = {account.user: checker.see(account.user, self._shared) for account in self.accounts}
+        seen = {account.user: self._see(checker, account.user) for account in self.accounts}
         _report([text for account in self.accounts for text in account.settle(seen[account.user])])
         _report(list(_order_faults(seen)))
         _report(self._totals(checker, list(seen.values())))
         _report([text for account in self.accounts for text in self._repeat(account, checker)])
         self._revision = checker.status().revision
+
+    def _see(self, checker: Checker, user: str) -> Seen:
+        """All that a user sees. Raises Faults where the store cannot show it."""
+        try:
+            return checker.see(user, self._shared)
+        except grpc.RpcError as error:
+            if error.code() is grpc.StatusCode.DATA_LOSS:
+                raise Faults([f"{user}: what the store has cannot be read"]) from error
+            raise
 
     def _check_revision(self, revision: int) -> list[str]:
         newest = max([self._revision, *(account.revision for account in self.accounts)])
