@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import grpc
@@ -11,7 +11,7 @@ from tests.network import frames
 from tests.network.frames import LARGEST_WINDOW, Frame, Peer
 from tests.network.honest import OPTIONS, append, honest
 from tests.network.target import TRANSPORTS, Target, serving, unless_grpcio
-from tests.patience import PATIENCE
+from tests.patience import PATIENCE, eventually
 
 from remora.v1 import conversation_service_pb2 as pb
 from remora.v1 import conversation_service_pb2_grpc
@@ -58,8 +58,10 @@ def test_replies_that_nobody_reads_take_bounded_memory(target: Target, window: i
     ask_and_do_not_read(target, window)
 
 
-def ask_and_do_not_read(target: Target, window: int, connections: int = CONNECTIONS) -> None:
-    """Raises AssertionError where the replies take more memory than they may."""
+def ask_and_do_not_read(
+    target: Target, window: int, connections: int = CONNECTIONS, wait: Callable[[], object] = lambda: None
+) -> None:
+    """Raises AssertionError where the replies take more memory than they may. `wait` is called at the end."""
     opened = frames.peers(target.tcp, connections)
     others, of_same_peer = honest(target.endpoint), honest(target.tcp)
     with others, of_same_peer as clients, target.grows_at_most(REPLIES_MIB), opened as unread:
@@ -69,6 +71,7 @@ def ask_and_do_not_read(target: Target, window: int, connections: int = CONNECTI
             for stream in range(1, 2 * STREAMS, 2):
                 ask(peer, stream)
         clients.go_on(20)
+        wait()
 
 
 @pytest.mark.slow
@@ -97,7 +100,12 @@ def begins_a_reply(came: Frame) -> bool:
 def test_the_check_of_unread_replies_finds_a_server_without_their_bound() -> None:
     finding = pytest.raises(AssertionError, match="its memory grew")
     with serving_a_large_page("no_bound_of_replies") as careless, finding:
-        ask_and_do_not_read(careless, 0, CONNECTIONS // 4)  # a gigabyte
+        before = careless.memory()
+
+        def wait() -> None:
+            eventually(lambda: careless.memory() > before + 2 * REPLIES_MIB)
+
+        ask_and_do_not_read(careless, 0, CONNECTIONS // 4, wait)  # a gigabyte
 
 
 def test_a_reply_that_is_read_byte_by_byte_comes_whole(target: Target) -> None:
