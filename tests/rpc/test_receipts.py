@@ -102,8 +102,9 @@ def delete_messages(caller: DirectCaller, *ids: str) -> None:
     ask(caller, "DeleteMessages", conversations.DeleteMessagesRequest(conversation_id="c", message_ids=ids))
 
 
-def append(caller: DirectCaller, *messages: Message) -> None:
-    ask(caller, "AppendMessages", conversations.AppendMessagesRequest(conversation_id="c", messages=messages))
+def append(caller: DirectCaller, *messages: Message, **fields: object) -> None:
+    given = {"conversation_id": "c", "messages": messages, **fields}
+    ask(caller, "AppendMessages", conversations.AppendMessagesRequest(**given))  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("system", ["", "Be brief."])
@@ -524,12 +525,7 @@ def test_a_difference_from_a_later_context_says_that_recent_messages_end_earlier
 def test_a_difference_says_that_recent_messages_are_of_another_conversation(caller: DirectCaller) -> None:
     here = assemble(caller, search=None, query="", max_tokens=200)
     said = [Message(id=str(number), role="user", text="Again.") for number in range(9)]
-    ask(
-        caller,
-        "CreateConversation",
-        conversations.CreateConversationRequest(conversation=Conversation(id="d", user_id="u")),
-    )
-    ask(caller, "AppendMessages", conversations.AppendMessagesRequest(conversation_id="d", messages=said))
+    append(caller, *said, conversation_id="d", create_if_missing=Conversation(user_id="u"))
     there = assemble(caller, conversation_id="d", search=None, query="", max_tokens=200)
 
     found = diff(caller, here.receipt_id, there.receipt_id)
@@ -539,13 +535,7 @@ def test_a_difference_says_that_recent_messages_are_of_another_conversation(call
 
 def test_a_difference_names_the_recent_messages_that_a_message_is_not_among(caller: DirectCaller) -> None:
     append(caller, Message(id="guest", role="user", text="Who is this?"))
-    ask(
-        caller,
-        "AppendMessages",
-        conversations.AppendMessagesRequest(
-            conversation_id="c", user_id="v", messages=[Message(id="late", role="user", text="It is me.")]
-        ),
-    )
+    append(caller, Message(id="late", role="user", text="It is me."), user_id="v")
     append(caller, Message(id="end", role="user", text="Hello."))
     of_guest = assemble(caller, user_id="v", search=None, query="", max_tokens=200)
     of_owner = assemble(caller, search=None, query="", max_tokens=200)
@@ -589,13 +579,7 @@ def test_a_difference_says_that_a_static_fact_and_the_system_text_were_changed(c
 def test_a_static_fact_is_the_same_in_contexts_of_two_conversations(caller: DirectCaller) -> None:
     ask(caller, "SetStaticFacts", pb.SetStaticFactsRequest(facts=[StaticFact(id="s", content="Offices close at 6.")]))
     said = Message(id="1", role="user", text="Hello")
-    ask(
-        caller,
-        "AppendMessages",
-        conversations.AppendMessagesRequest(
-            conversation_id="other", user_id="v", messages=[said], create_if_missing=Conversation(user_id="v")
-        ),
-    )
+    append(caller, said, conversation_id="other", user_id="v", create_if_missing=Conversation(user_id="v"))
     contexts = [
         assemble(caller, conversation_id=name, user_id=user, search=None, query="", max_tokens=200, static_facts=True)
         for name, user in (("c", "u"), ("other", "v"))
