@@ -368,6 +368,16 @@ def test_nothing_is_restored_over_anything(backup: Path, tmp_path: Path) -> None
     assert [path.name for path in (tmp_path / "data").iterdir() if path.name != "LOCK"] == ["note"]
 
 
+@pytest.mark.parametrize("place", [".", "data"])
+def test_nothing_is_restored_into_the_backup(backup: Path, place: str) -> None:
+    before = sorted(backup.rglob("*"))
+
+    code, _, error = remora("unix:/nowhere", "restore", backup, "--data", backup / place)
+
+    assert (code, sorted(backup.rglob("*"))) == (1, before)
+    assert "is in the backup: a backup is not written to" in error
+
+
 @pytest.mark.slow
 def test_a_restore_that_was_killed_is_served_by_nobody_and_made_anew(backup: Path, directory: Path) -> None:
     data = directory / "data"

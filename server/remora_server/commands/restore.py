@@ -33,6 +33,8 @@ def fill(parser: argparse.ArgumentParser) -> None:
 def run(given: dict[str, Any]) -> None:
     """Restore."""
     os.umask(PRIVATE)
+    if given["data"].resolve().is_relative_to(given["backup"].resolve()):
+        raise CommandFailed(f"{given['data']} is in the backup: a backup is not written to")
     try:
         manifest = Manifest.read(given["backup"])
         _restore(given["backup"] / manifest.file, given["data"], manifest)
