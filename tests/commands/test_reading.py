@@ -245,6 +245,8 @@ def test_a_socket_is_found_however_its_path_is_written(
         (["log", "--follow"], 2, "remora: --follow needs a conversation"),
         (["search", "x" * 40_000], 1, "remora: query has 40,000 bytes; at most 32,768 are allowed"),
         (["log", "--limit", "0"], 2, "0 is not a whole number from 1 on"),
+        (["log", "--limit", "1000000001"], 2, "1000000001 is more than 1,000,000,000"),
+        (["search", "x", "--limit", "9" * 5_000], 2, "9 is more than 1,000,000,000"),
         (["search"], 2, "the following arguments are required: QUERY"),
     ],
 )

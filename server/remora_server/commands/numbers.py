@@ -6,13 +6,18 @@ import argparse
 import math
 
 LONGEST_SECONDS = 30 * 86_400
+LARGEST_COUNT = 1_000_000_000
 
 
 def positive(text: str) -> int:
-    """A whole number from 1 on."""
-    if not text.isascii() or not text.isdigit() or int(text) < 1:
+    """A whole number from 1 to LARGEST_COUNT."""
+    digits = text.lstrip("0")
+    if not digits.isascii() or not digits.isdigit():
         raise argparse.ArgumentTypeError(f"{text} is not a whole number from 1 on")
-    return int(text)
+    # Python converts no number of more than 4,300 digits.
+    if len(digits) > len(str(LARGEST_COUNT)) or int(digits) > LARGEST_COUNT:
+        raise argparse.ArgumentTypeError(f"{text} is more than {LARGEST_COUNT:,}")
+    return int(digits)
 
 
 def whole(text: str) -> int:
