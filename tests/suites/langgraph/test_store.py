@@ -7,10 +7,19 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from typing import Any, cast
 
 import pytest
-from langgraph.store.base import GetOp, InvalidNamespaceError, ListNamespacesOp, Op, PutOp, SearchOp, TTLConfig
+from langgraph.store.base import (
+    GetOp,
+    InvalidNamespaceError,
+    ListNamespacesOp,
+    MatchCondition,
+    Op,
+    PutOp,
+    SearchOp,
+    TTLConfig,
+)
 from langgraph.store.memory import InMemoryStore
 from tests.patience import PATIENCE
 from tests.suites.conftest import Server
@@ -491,7 +500,6 @@ WRONG_CALLS: list[tuple[Callable[[Any], object], str]] = [
     (lambda store: store.get("users", "k"), "namespace is 'users'"),
     (lambda store: store.delete("users", "k"), "namespace is 'users'"),
     (lambda store: store.search("users"), "namespace is 'users'"),
-    (lambda store: store.list_namespaces(prefix="users"), "namespace is 'users'"),
     (lambda store: store.delete_namespace("users"), "namespace is 'users'"),
     (lambda store: store.put(NS, "k", {"text": "a"}, index="text"), r"index is 'text'; it must be a list of paths"),
     (lambda store: store.search(NS, filter={"$or": [{"n": 1}, {"n": 2}]}), r"Unsupported operator: \$or"),
@@ -505,6 +513,25 @@ WRONG_CALLS: list[tuple[Callable[[Any], object], str]] = [
 def test_a_wrong_call_is_named(store: RemoraStore, call: Callable[[Any], object], said_so: str) -> None:
     with pytest.raises((TypeError, ValueError), match=said_so):
         call(store)
+
+
+def test_a_text_as_a_condition_of_namespaces_is_one_label(store: RemoraStore) -> None:
+    store.put(("tom", "notes"), "a", {})
+    store.put(("tom", "notes", "old"), "a", {})
+
+    [ending, beginning, both] = store.batch(
+        [
+            ListNamespacesOp((MatchCondition("suffix", cast("Any", "notes")),)),
+            ListNamespacesOp((MatchCondition("prefix", cast("Any", "tom")),)),
+            ListNamespacesOp((MatchCondition("prefix", ("tom",)), MatchCondition("suffix", cast("Any", "old")))),
+        ]
+    )
+
+    assert ending == [("tom", "notes")]
+    assert beginning == [("tom", "notes"), ("tom", "notes", "old")]
+    assert both == [("tom", "notes", "old")]
+    with pytest.raises(InvalidNamespaceError):
+        store.batch([ListNamespacesOp((MatchCondition("prefix", cast("Any", "tom.notes")),))])
 
 
 def test_a_value_that_is_too_long_is_named(store: RemoraStore) -> None:
