@@ -117,9 +117,11 @@ async def test_adding_nothing_does_nothing(editor: RemoraEditor) -> None:
 
 
 async def test_without_a_user_nothing_is_searched(editor: RemoraEditor) -> None:
-    for kind in (KeyError, ValueError, MissingUserError):
+    for kind in (KeyError, ValueError, TypeError, MissingUserError):
         with pytest.raises(kind, match="user_id"):
             await editor.search("pin")
+        with pytest.raises(kind, match="user_id"):
+            await editor.retrieve_memory(query="pin")
 
 
 async def test_the_identified_user_counts_where_none_is_given(editor: RemoraEditor) -> None:

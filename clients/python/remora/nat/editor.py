@@ -43,8 +43,11 @@ _TEXTS = check_of(Collection[str])
 logger = logging.getLogger(__name__)
 
 
-class MissingUserError(KeyError, ValueError):
-    """Nobody says whose memory is meant: there is no `user_id`, and the toolkit has identified no user."""
+class MissingUserError(KeyError, ValueError, TypeError):
+    """Nobody says whose memory is meant: there is no `user_id`, and the toolkit has identified no user.
+
+    It is each error that an editor of the toolkit's own raises for it.
+    """
 
     def __str__(self) -> str:
         return "user_id is required: give it, or call within a request of a user whom the toolkit has identified"
