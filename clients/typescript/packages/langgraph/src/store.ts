@@ -146,24 +146,34 @@ export class RemoraStore extends BaseStore {
     this.#connection.close();
   }
 
-  /** As BaseStore's, with a `ttl` in minutes: see RemoraPutOperation. */
+  /** As BaseStore's, with a `ttl` in minutes: see RemoraPutOperation. It may be in an object, as PostgresStore takes it. */
   override async put(
     namespace: string[],
     key: string,
     value: Record<string, unknown>,
     index?: false | string[],
-    ttl?: number | null,
+    ttl?: number | null | { ttl?: number | null | undefined },
   ): Promise<void> {
     validateNamespace(namespace);
-    const operation: RemoraPutOperation = { namespace, key, value, ...(index !== undefined && { index }), ttl };
+    const minutes = ttl !== null && typeof ttl === "object" ? ttl.ttl : ttl;
+    const operation: RemoraPutOperation = {
+      namespace,
+      key,
+      value,
+      ...(index !== undefined && { index }),
+      ttl: minutes,
+    };
     await this.batch([operation]);
   }
 
   override async batch<Op extends Operation[]>(operations: Op): Promise<OperationResults<Op>> {
     operations.forEach(requireNamespaces);
     const results: unknown[] = operations.map(resultOfNothing);
+    const last = lastPuts(operations);
     const asked = operations.flatMap((operation, position) =>
-      asksNothing(operation) ? [] : [{ operation, position }],
+      asksNothing(operation) || (isPut(operation) && last.get(placeOf(operation)) !== position)
+        ? []
+        : [{ operation, position }],
     );
     const embedded = await this.#embedded(asked.map(({ operation }) => operation));
     const sent = asked.map(({ operation, position }) => ({
@@ -238,7 +248,7 @@ export class RemoraStore extends BaseStore {
       ...keyOf(operation),
       userId: this.#userLabel === undefined ? "" : (operation.namespace[this.#userLabel] ?? ""),
       value: Buffer.from(wellFormed(JSON.stringify(value))),
-      ...(minutes !== undefined && { ttl: durationFromMs(Math.max(1, Math.round(minutes * MS_PER_MINUTE))) }),
+      ...(minutes !== undefined && { ttl: durationFromMs(Math.max(1, Math.round(finite(minutes) * MS_PER_MINUTE))) }),
       vectors: this.#texts(operation).map(({ path, text }): Vector => {
         const values = embedded.texts.get(text);
         return { path, content: values ? { case: "values", value: values } : { case: "text", value: text } };
@@ -279,10 +289,11 @@ export class RemoraStore extends BaseStore {
 
   #packed(vector: readonly number[] | undefined): Uint8Array {
     const { dims } = this.#index ?? {};
-    if (vector === undefined || (dims !== undefined && vector.length !== dims)) {
-      throw new Error(
-        `The model made a vector of ${vector?.length ?? 0} dimensions; the index has ${dims ?? "others"}.`,
-      );
+    if (vector === undefined) {
+      throw new Error("The model made fewer vectors than it was given texts.");
+    }
+    if (dims !== undefined && vector.length !== dims) {
+      throw new Error(`The model made a vector of ${vector.length} dimensions; the index has ${dims}.`);
     }
     const packed = Buffer.alloc(vector.length * 4);
     vector.forEach((value, place) => packed.writeFloatLE(value, place * 4));
@@ -353,7 +364,29 @@ function requireNamespaces(operation: Operation): void {
     validateNamespace(operation.namespacePrefix, { allowEmpty: true, allowReservedRoot: true });
   } else if ("namespace" in operation) {
     validateNamespace(operation.namespace, { allowReservedRoot: true });
+  } else {
+    for (const { path } of operation.matchConditions ?? []) {
+      validateNamespace(path, { allowEmpty: true, allowReservedRoot: true });
+    }
   }
+}
+
+/** Where in a batch each item is written last: that put wins. */
+function lastPuts(operations: readonly Operation[]): Map<string, number> {
+  return new Map(
+    operations.flatMap((operation, position) => (isPut(operation) ? [[placeOf(operation), position]] : [])),
+  );
+}
+
+function placeOf({ namespace, key }: PutOperation): string {
+  return JSON.stringify([namespace, key]);
+}
+
+function finite(minutes: number): number {
+  if (!Number.isFinite(minutes)) {
+    throw new RangeError(`ttl is ${minutes}; it must be a number of minutes.`);
+  }
+  return minutes;
 }
 
 /** What fits into one call each: as a rule all; reads come before writes. */

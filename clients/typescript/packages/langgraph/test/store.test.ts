@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { Embeddings } from "@langchain/core/embeddings";
-import { InMemoryStore, InvalidNamespaceError, type Item } from "@langchain/langgraph-checkpoint";
+import { InMemoryStore, InvalidNamespaceError, type Item, type Operation } from "@langchain/langgraph-checkpoint";
 import { counted } from "../../client/test/counting.js";
 import { server } from "../../client/test/fresh.js";
 import { type RemoraIndexConfig, type RemoraPutOperation, RemoraStore, type RemoraStoreOptions } from "../src/index.js";
@@ -134,6 +134,8 @@ describe("items", () => {
     const bad = { namespace: ["a.b"], key: "k", value: {} };
 
     await assert.rejects(store.batch([{ namespace: NS, key: "k", value: {} }, bad]), InvalidNamespaceError);
+    const listed: Operation = { matchConditions: [{ matchType: "prefix", path: ["a.b"] }], limit: 10, offset: 0 };
+    await assert.rejects(store.batch([{ namespace: NS, key: "k", value: {} }, listed]), InvalidNamespaceError);
     await assert.rejects(store.put(["langgraph"], "k", {}), InvalidNamespaceError);
     await assert.rejects(store.put([], "k", {}), InvalidNamespaceError);
 
@@ -392,6 +394,28 @@ describe("a search with a query", () => {
     assert.deepEqual(keys(await store.search(NS, { query: "same" })), ["a", "b"]);
   });
 
+  test("embeds no text of an item that the same batch writes again or deletes", async () => {
+    const { store, model } = indexed({ fields: ["text"] });
+    await store.batch([
+      { namespace: NS, key: "again", value: { text: "apple" } },
+      { namespace: NS, key: "deleted", value: { text: "banana" } },
+      { namespace: NS, key: "again", value: { text: "cherry" } },
+      { namespace: NS, key: "deleted", value: null },
+    ]);
+
+    assert.deepEqual(model.embedded, ["cherry"]);
+    assert.deepEqual(keys(await store.search(NS)), ["again"]);
+  });
+
+  test("says that a model made too few vectors, and writes nothing", async () => {
+    const { store, model } = indexed({ fields: ["text"] });
+    model.embedDocuments = () => Promise.resolve([counts("apple")]);
+    const puts = ["apple", "banana"].map((text) => ({ namespace: NS, key: text, value: { text } }));
+
+    await assert.rejects(store.batch(puts), /fewer vectors than it was given texts/);
+    assert.deepEqual(await store.search(NS), []);
+  });
+
   test("compares as the index says: more is always nearer", async () => {
     for (const [distanceType, score] of [
       ["cosine", 1],
@@ -488,6 +512,22 @@ describe("items with a time to live", () => {
 
     assert.deepEqual(keys(await store.search(NS)).sort(), ["ever", "long"]);
     assert.ok((await store.sweepTtl()) <= 1);
+  });
+
+  test("may be given it as PostgresStore takes it", async () => {
+    const store = made({ ttl: { defaultTtl: 10 } });
+    await store.put(NS, "short", {}, undefined, { ttl: SHORT });
+    await store.put(NS, "default", {}, undefined, {});
+    await store.put(NS, "ever", {}, undefined, null);
+    const reply = await store.client.store.getItems({
+      keys: ["short", "default", "ever"].map((key) => ({ namespace: NS, key })),
+    });
+
+    assert.deepEqual(
+      reply.items.map(({ ttl }) => ttl && Number(ttl.seconds) * 1_000 + ttl.nanos / 1_000_000),
+      [300, 600_000, undefined],
+    );
+    await assert.rejects(store.put(NS, "k", {}, undefined, Number.NaN), /ttl is NaN; it must be a number of minutes/);
   });
 
   test("live anew when they are read", async () => {
