@@ -126,11 +126,12 @@ export class RemoraSaver extends BaseCheckpointSaver {
     }
   }
 
+  /** Without `newVersions`, all channels are new: MemorySaver and SqliteSaver do not need them. */
   async put(
     config: RunnableConfig,
     checkpoint: Checkpoint,
     metadata: CheckpointMetadata,
-    newVersions: ChannelVersions,
+    newVersions: ChannelVersions = checkpoint.channel_versions,
   ): Promise<RunnableConfig> {
     const name = named(config, checkpoint.id);
     const { channel_values, channel_versions, id, ...rest } = checkpoint;

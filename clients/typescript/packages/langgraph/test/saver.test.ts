@@ -69,6 +69,13 @@ describe("a saver", () => {
     ]);
   });
 
+  test("keeps all values where nobody says which are new", async () => {
+    const saver = new RemoraSaver(fresh());
+    const config = await saver.put(thread(), checkpoint({ list: [1, 2] }), METADATA);
+
+    assert.deepEqual((await saver.getTuple(config))?.checkpoint.channel_values, { list: [1, 2] });
+  });
+
   test("gives bytes back as they were, with memory of their own", async () => {
     const saver = new RemoraSaver(fresh());
     const values = { short: new Uint8Array([1, 2]), long: new Uint8Array(3_000_000).fill(7) };
