@@ -14,6 +14,8 @@ const ORDERS: Record<string, Operator> = {
   $lte: Operator.LTE,
 };
 const OPERATORS = ["$eq", "$ne", ...Object.keys(ORDERS), "$in", "$nin"];
+/** Operators where the name of a member stands: an item with such a member cannot be meant. */
+const MISPLACED = new Set(["$and", "$or", "$nor", "$not", ...OPERATORS]);
 
 /**
  * The filter on the wire; undefined if everything passes. A key with dots is also a path: `author.name`.
@@ -21,12 +23,22 @@ const OPERATORS = ["$eq", "$ne", ...Object.keys(ORDERS), "$in", "$nin"];
  * @throws Error for what cannot be compared: it names the place.
  */
 export function filterToWire(filter: Record<string, unknown> | undefined): Filter | undefined {
-  const members = Object.entries(filter ?? {}).flatMap(([key, wanted]) => member(key, wanted));
+  const given: unknown = filter ?? {};
+  if (!isObject(given)) {
+    throw new TypeError(`filter is ${JSON.stringify(given)}; it must be an object of members and values`);
+  }
+  const members = Object.entries(given).flatMap(([key, wanted]) => member(key, wanted));
   return members.length === 0 ? undefined : all(members);
 }
 
 /** A member may itself be named with dots; only without one, the name is a path. */
 function member(key: string, wanted: unknown): Filter[] {
+  if (MISPLACED.has(key)) {
+    throw new Error(
+      `Unsupported operator: ${key}. A filter has members, all of which must match: for a range, ` +
+        "{ member: { $gte: 1, $lt: 5 } }; for one of several values, { member: { $in: [1, 2] } }.",
+    );
+  }
   if (!key.includes(".")) {
     return compared([key], wanted);
   }

@@ -1,5 +1,6 @@
 // Remora as a store of LangGraph: JSON values under keys in namespaces, found by value and by meaning.
 
+import { inspect } from "node:util";
 import { create, type MessageInitShape, toBinary } from "@bufbuild/protobuf";
 import type { EmbeddingsInterface } from "@langchain/core/embeddings";
 import {
@@ -42,6 +43,7 @@ const MS_PER_MINUTE = 60_000;
 const MOST = 1_000;
 /** What one call holds. */
 const MOST_OPERATIONS = 10_000;
+const VALUE_BYTES = 2 << 20;
 const SIMILARITIES = {
   cosine: Similarity.COSINE,
   inner_product: Similarity.INNER_PRODUCT,
@@ -168,6 +170,7 @@ export class RemoraStore extends BaseStore {
 
   override async batch<Op extends Operation[]>(operations: Op): Promise<OperationResults<Op>> {
     operations.forEach(requireNamespaces);
+    operations.filter(isPut).forEach(requireObject);
     const results: unknown[] = operations.map(resultOfNothing);
     const last = lastPuts(operations);
     const asked = operations.flatMap((operation, position) =>
@@ -225,7 +228,7 @@ export class RemoraStore extends BaseStore {
       ...this.#query(operation.query ?? "", embedded),
       similarity: SIMILARITIES[this.#index?.distanceType ?? "cosine"],
       limit: Math.min(operation.limit ?? 10, MOST),
-      skip: operation.offset ?? 0,
+      skip: begin(operation),
       refreshExpiry,
     };
   }
@@ -247,7 +250,7 @@ export class RemoraStore extends BaseStore {
     return {
       ...keyOf(operation),
       userId: this.#userLabel === undefined ? "" : (operation.namespace[this.#userLabel] ?? ""),
-      value: Buffer.from(wellFormed(JSON.stringify(value))),
+      value: encoded(operation, value),
       ...(minutes !== undefined && { ttl: durationFromMs(Math.max(1, Math.round(finite(minutes) * MS_PER_MINUTE))) }),
       vectors: this.#texts(operation).map(({ path, text }): Vector => {
         const values = embedded.texts.get(text);
@@ -261,7 +264,7 @@ export class RemoraStore extends BaseStore {
     if (this.#index === undefined || value === null || index === false) {
       return [];
     }
-    return (index ?? this.#index.fields ?? ["$"]).flatMap((path) => {
+    return requirePaths(index ?? this.#index.fields ?? ["$"]).flatMap((path) => {
       const texts = textsAt(value, path).filter((text) => text !== "");
       return texts.map((text, place) => ({ path: texts.length > 1 ? `${path}.${place}` : path, text }));
     });
@@ -331,7 +334,7 @@ export class RemoraStore extends BaseStore {
     const hits = result?.kind.case === "hits" ? [...result.kind.value.hits] : [];
     let more = result?.truncated === true || hits.length === MOST;
     while (more && hits.length < wanted) {
-      const skip = (operation.offset ?? 0) + hits.length;
+      const skip = begin(operation) + hits.length;
       const limit = Math.min(wanted - hits.length, MOST);
       const reply = await this.client.store.searchItems({ search: { ...search, skip, limit } });
       hits.push(...reply.hits);
@@ -345,7 +348,7 @@ export class RemoraStore extends BaseStore {
     const found = result?.kind.case === "namespaces" ? [...result.kind.value.namespaces] : [];
     let more = result?.truncated === true || found.length === MOST;
     while (more && found.length < operation.limit) {
-      const skip = operation.offset + found.length;
+      const skip = begin(operation) + found.length;
       const reply = await this.client.store.listNamespaces({ query: { ...query, skip }, pageSize: MOST });
       found.push(...reply.namespaces);
       more = reply.nextPageToken !== "";
@@ -382,6 +385,43 @@ function placeOf({ namespace, key }: PutOperation): string {
   return JSON.stringify([namespace, key]);
 }
 
+/** @throws TypeError for a value that is no object. `null` deletes. */
+function requireObject(operation: PutOperation): void {
+  const value: unknown = operation.value;
+  if (typeof value !== "object" || Array.isArray(value)) {
+    throw new TypeError(`${nameOf(operation)} is ${shown(value)}; it must be an object.`);
+  }
+}
+
+/** A value as JSON. */
+function encoded(operation: PutOperation, value: Record<string, unknown>): Uint8Array {
+  const json = JSON.stringify(value);
+  if (!json.startsWith("{")) {
+    throw new TypeError(`${nameOf(operation)} is ${shown(value)}, which is no object in JSON.`);
+  }
+  const bytes = Buffer.from(wellFormed(json));
+  if (bytes.length > VALUE_BYTES) {
+    throw new RangeError(`${nameOf(operation)} has ${bytes.length} bytes as JSON; at most ${VALUE_BYTES} are allowed.`);
+  }
+  return bytes;
+}
+
+function shown(value: unknown): string {
+  return inspect(value, { depth: 0, maxStringLength: 80 });
+}
+
+function nameOf({ namespace, key }: PutOperation): string {
+  return `The value of ${JSON.stringify(key)} in ${JSON.stringify(namespace)}`;
+}
+
+/** @throws TypeError for one text: its letters would be taken for paths. */
+function requirePaths(paths: unknown): string[] {
+  if (!Array.isArray(paths)) {
+    throw new TypeError(`The paths of an index are ${shown(paths)}; they must be an array, such as ["text"].`);
+  }
+  return paths as string[];
+}
+
 function finite(minutes: number): number {
   if (!Number.isFinite(minutes)) {
     throw new RangeError(`ttl is ${minutes}; it must be a number of minutes.`);
@@ -414,17 +454,28 @@ function hasPages(operation: Operation): boolean {
   return !("namespace" in operation) && (operation.limit ?? 0) > MOST;
 }
 
-/** Of a search or a list for nothing, the server need not know. */
+/** Of a search or a list for nothing, and of what no item can be, the server need not know. */
 function asksNothing(operation: Operation): boolean {
-  return !("namespace" in operation) && operation.limit === 0;
+  return "namespace" in operation
+    ? operation.key === "" && !("value" in operation && operation.value !== null)
+    : (operation.limit ?? 10) <= 0;
 }
 
 function resultOfNothing(operation: Operation): unknown {
+  if ("namespace" in operation) {
+    return isGet(operation) ? null : undefined;
+  }
   return asksNothing(operation) ? [] : undefined;
 }
 
+/** How many of the first are left out. */
+function begin({ offset }: { offset?: number | undefined }): number {
+  return Math.max(offset ?? 0, 0);
+}
+
 function namespaceQuery({ matchConditions = [], maxDepth, limit, offset }: ListNamespacesOperation): NamespaceQuery {
-  return { matches: matchConditions.map(matchOf), maxDepth: maxDepth ?? 0, limit: Math.min(limit, MOST), skip: offset };
+  const matches = matchConditions.map(matchOf);
+  return { matches, maxDepth: maxDepth ?? 0, limit: Math.min(limit, MOST), skip: begin({ offset }) };
 }
 
 function matchOf({ matchType, path }: MatchCondition): {

@@ -4,6 +4,7 @@ import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { Embeddings } from "@langchain/core/embeddings";
 import { InMemoryStore, InvalidNamespaceError, type Item, type Operation } from "@langchain/langgraph-checkpoint";
+import { InvalidFieldError } from "@remora/client";
 import { counted } from "../../client/test/counting.js";
 import { server } from "../../client/test/fresh.js";
 import { type RemoraIndexConfig, type RemoraPutOperation, RemoraStore, type RemoraStoreOptions } from "../src/index.js";
@@ -158,6 +159,41 @@ describe("items", () => {
     assert.equal(await store.get(NS, "a"), null);
   });
 
+  test("that are no objects, or too large, are named, and nothing is written", async () => {
+    const store = made({ index: { fields: ["text"] } });
+    const large = { text: "x".repeat(3_000_000) };
+    const wrong: [unknown, RegExp][] = [
+      ["tea", /The value of "k" in \["users","ana"\] is 'tea'; it must be an object/],
+      [[1], /is \[ 1 \]; it must be an object/],
+      [undefined, /is undefined; it must be an object/],
+      [new Date(0), /is 1970-01-01T00:00:00.000Z, which is no object in JSON/],
+      [large, /has 3000011 bytes as JSON; at most 2097152 are allowed/],
+    ];
+    for (const [value, said] of wrong) {
+      await assert.rejects(store.put(NS, "k", value as Record<string, unknown>, false), said);
+    }
+    await assert.rejects(
+      store.put(NS, "k", {}, "text" as unknown as string[]),
+      /paths of an index are 'text'; they must/,
+    );
+
+    assert.equal(await store.get(NS, "k"), null);
+  });
+
+  test("that cannot be are not found, and deleted without an error", async () => {
+    const store = made();
+    await store.put(NS, "k", {});
+
+    await store.delete(NS, "");
+
+    assert.equal(await store.get(NS, ""), null);
+    assert.deepEqual(keys(await store.search(NS, { offset: -1 })), ["k"]);
+    assert.deepEqual(await store.search(NS, { limit: -1 }), []);
+    assert.deepEqual(await store.listNamespaces({ limit: -1 }), []);
+    assert.deepEqual(await store.listNamespaces({ offset: -1 }), [NS]);
+    await assert.rejects(store.put(NS, "", {}), InvalidFieldError);
+  });
+
   test("with half a character have the sign for one instead, and only there", async () => {
     const store = made();
     const cut = "\u{1F600}".slice(0, 1);
@@ -284,6 +320,21 @@ describe("a search without a query", () => {
       made().search([], { filter: { price: { $near: 5 } } }),
       /Unsupported operator: \$near at price/,
     );
+  });
+
+  test("refuses a filter that can match nothing: operators among members, and what is no object", async () => {
+    const store = made();
+    for (const operator of ["$or", "$and", "$not", "$gt"]) {
+      await assert.rejects(
+        store.search([], { filter: { [operator]: [{ n: 1 }] } }),
+        new RegExp(`Unsupported operator: \\${operator}\\. A filter has members`),
+      );
+    }
+    await assert.rejects(
+      store.search([], { filter: [1] as unknown as Record<string, unknown> }),
+      /filter is \[1\]; it/,
+    );
+    assert.deepEqual(await store.search([], { filter: null as unknown as Record<string, unknown> }), []);
   });
 });
 
