@@ -39,7 +39,7 @@ function elementsAt(value: unknown, index: string): unknown[] {
   if (!Array.isArray(value)) {
     return [];
   }
-  const position = Number(index);
+  const position = index === "" ? Number.NaN : Number(index);
   return index === "*" ? value : value.slice(position, position === -1 ? undefined : position + 1);
 }
 

@@ -29,6 +29,8 @@ const CASES: [string, string[]][] = [
   ["tags[*]", ["a", "b", "c"]],
   ["tags[-2]", ["b"]],
   ["title[0]", []],
+  ["tags[]", []],
+  ["tags[one]", []],
   ["author.*", ["Ana", "1990"]],
   ["{title,author.name}", ["T", "Ana"]],
   ["$", [JSON.stringify(VALUE, undefined, 2)]],
