@@ -50,6 +50,9 @@ const SIMILARITIES = {
   l2: Similarity.L2,
 };
 
+const INDEX_KEYS = ["dims", "embeddings", "fields", "distanceType"];
+const TTL_KEYS = ["defaultTtl", "refreshOnRead"];
+
 /** By what items are found in a search with a query. */
 export interface RemoraIndexConfig {
   /** The dimension of the vectors; checked when items are written. */
@@ -117,6 +120,9 @@ export class RemoraStore extends BaseStore {
 
   constructor({ index, ttl = {}, userLabel, ...connection }: RemoraStoreOptions = {}) {
     super();
+    requireKnown("index", index ?? {}, INDEX_KEYS);
+    requireKnown("ttl", ttl, TTL_KEYS);
+    requireDistance(index?.distanceType);
     this.#connection = new ClientConnection(connection);
     this.#index = index;
     this.#ttl = ttl;
@@ -354,6 +360,20 @@ export class RemoraStore extends BaseStore {
       more = reply.nextPageToken !== "";
     }
     return found.slice(0, operation.limit).map(({ labels }) => labels);
+  }
+}
+
+/** @throws TypeError for a key of another store: without it, another model would embed, or items live for ever. */
+function requireKnown(name: string, given: object, known: readonly string[]): void {
+  const unknown = Object.keys(given).find((key) => !known.includes(key));
+  if (unknown !== undefined) {
+    throw new TypeError(`${name} has no key ${JSON.stringify(unknown)}; it has ${known.join(", ")}.`);
+  }
+}
+
+function requireDistance(given = "cosine"): void {
+  if (!Object.hasOwn(SIMILARITIES, given)) {
+    throw new TypeError(`distanceType is one of ${Object.keys(SIMILARITIES).join(", ")}, not ${shown(given)}.`);
   }
 }
 

@@ -600,6 +600,20 @@ describe("items with a time to live", () => {
 });
 
 describe("a store", () => {
+  test("is not made with what another store is made with", () => {
+    const wrong: [unknown, RegExp][] = [
+      [
+        { index: { dims: 3, embed: () => [] } },
+        /index has no key "embed"; it has dims, embeddings, fields, distanceType/,
+      ],
+      [{ ttl: { defaultTTL: 5 } }, /ttl has no key "defaultTTL"; it has defaultTtl, refreshOnRead/],
+      [{ index: { distanceType: "l3" } }, /distanceType is one of cosine, inner_product, l2, not 'l3'/],
+    ];
+    for (const [options, said] of wrong) {
+      assert.throws(() => made(options as RemoraStoreOptions), said);
+    }
+  });
+
   test("is used by many at a time, and loses nothing", async () => {
     const store = made();
     await Promise.all(Array.from({ length: 200 }, (_, n) => store.put(["n", String(n % 10)], `k${n}`, { n })));
