@@ -290,11 +290,11 @@ def test_namespaces_are_deleted_with_all_in_them(store: RemoraStore) -> None:
 
 
 TTL: TTLConfig = {"default_ttl": 0.2 / 60, "refresh_on_read": False}
+OMITTING: TTLConfig = {**TTL, "omit_expired": True}
 
 
-@pytest.mark.parametrize("ttl", [TTL, {**TTL, "omit_expired": True}])
-def test_what_has_expired_is_not_seen_before_it_is_swept(server: Server, tenant: str, ttl: TTLConfig) -> None:
-    with patient_store(server.endpoint, ttl=ttl, tenant=tenant) as store:
+def test_what_has_expired_is_not_seen_before_it_is_swept_if_it_is_omitted(server: Server, tenant: str) -> None:
+    with patient_store(server.endpoint, ttl=OMITTING, tenant=tenant) as store:
         store.put(NS, "a", {})
         store.put(NS, "kept", {}, ttl=None)
         while store.get(NS, "a") is not None:
@@ -305,10 +305,13 @@ def test_what_has_expired_is_not_seen_before_it_is_swept(server: Server, tenant:
         assert store.sweep_ttl() == 0
 
 
-def test_what_has_expired_is_seen_until_it_is_swept_if_it_is_not_omitted(server: Server, tenant: str) -> None:
+@pytest.mark.parametrize("ttl", [TTL, {**TTL, "omit_expired": False}])
+def test_what_has_expired_is_seen_until_it_is_swept_if_it_is_not_omitted(
+    server: Server, tenant: str, ttl: TTLConfig
+) -> None:
     with (
-        patient_store(server.endpoint, ttl={**TTL, "omit_expired": False}, index=INDEX, tenant=tenant) as store,
-        patient_store(server.endpoint, ttl=TTL, tenant=tenant) as strict,
+        patient_store(server.endpoint, ttl=ttl, index=INDEX, tenant=tenant) as store,
+        patient_store(server.endpoint, ttl=OMITTING, tenant=tenant) as strict,
     ):
         store.put(NS, "a", {"text": "a"})
         while strict.get(NS, "a") is not None:
@@ -325,7 +328,7 @@ def test_what_has_expired_is_seen_until_it_is_swept_if_it_is_not_omitted(server:
 
 
 async def test_an_asynchronous_store_sees_what_it_does_not_omit(server: Server, tenant: str) -> None:
-    ttl: TTLConfig = {**TTL, "omit_expired": True}
+    ttl: TTLConfig = {**OMITTING}
     async with AsyncRemoraStore.from_conn_string(server.endpoint, ttl=ttl, tenant=tenant, timeout=PATIENCE) as store:
         await store.aput(NS, "a", {})
         while await store.aget(NS, "a") is not None:

@@ -66,8 +66,8 @@ class _Memory:
         self._reached = {"endpoint": endpoint, "token": token, "tenant": tenant, "timeout": timeout}
 
     def _batch(self, ops: Iterable[Op]) -> Batch:
-        omits_expired = (self.ttl_config or {}).get("omit_expired", True)
-        return Batch.of(ops, self._index, self._user_label, sees_expired=omits_expired is False)
+        omits_expired = (self.ttl_config or {}).get("omit_expired", False)
+        return Batch.of(ops, self._index, self._user_label, sees_expired=not omits_expired)
 
     def _sweep_seconds(self, minutes: float | None) -> float:
         configured = sweep_seconds((self.ttl_config or {}).get("sweep_interval_minutes"))
@@ -79,8 +79,8 @@ class RemoraStore(_Memory, BaseStore):
 
     All operations of a `batch`, and all that coroutines ask for within one turn of their event loop, are one round
     trip; more than 3 MiB, or writes with a read whose `limit` is above 1,000, are several. A put returns when the item
-    is on disk. Searches are exact, with and without vectors. What has expired is not seen, also before it is swept,
-    unless `omit_expired` of the ttl is False.
+    is on disk. Searches are exact, with and without vectors. What has expired is seen until it is swept; with
+    `omit_expired` of the ttl, it is not.
 
     The items of a namespace whose label at `user_label` names a user are that user's: they are deleted with the user.
 
