@@ -4,6 +4,7 @@ import type { MessageInitShape } from "@bufbuild/protobuf";
 import { ConversationOrder, type ConversationSchema, Direction, type Conversation as Stored } from "@remora/client/v1";
 import type { Conversation, ConversationQueryOptions, CreateConversationInput } from "@voltagent/core";
 import { decodeJson, encodeJson } from "./json.js";
+import { named } from "./names.js";
 import { isoOf } from "./times.js";
 
 /** What may change of a conversation. */
@@ -14,6 +15,7 @@ const ORDERS = {
   updated_at: ConversationOrder.UPDATE_TIME,
   title: ConversationOrder.TITLE,
 } as const;
+const DIRECTIONS = { ASC: Direction.ASCENDING, DESC: Direction.DESCENDING } as const;
 
 /** The user of what has no user. */
 const NOBODY = "default";
@@ -66,14 +68,8 @@ export function orderOf(
   query: ConversationQueryOptions,
   preset: { by: keyof typeof ORDERS; direction: Direction },
 ): { orderBy: ConversationOrder; direction: Direction } {
-  const { orderBy, orderDirection } = query;
-  if (orderBy !== undefined && !(orderBy in ORDERS)) {
-    throw new TypeError(`orderBy is ${JSON.stringify(orderBy)}; it must be one of ${Object.keys(ORDERS).join(", ")}`);
-  }
-  if (orderDirection !== undefined && orderDirection !== "ASC" && orderDirection !== "DESC") {
-    throw new TypeError(`orderDirection is ${JSON.stringify(orderDirection)}; it must be ASC or DESC`);
-  }
-  const given = orderDirection === "ASC" ? Direction.ASCENDING : Direction.DESCENDING;
-  const fallback = orderBy === undefined ? Direction.DESCENDING : preset.direction;
-  return { orderBy: ORDERS[orderBy ?? preset.by], direction: orderDirection === undefined ? fallback : given };
+  const { orderBy = preset.by, orderDirection } = query;
+  const fallback = query.orderBy === undefined ? Direction.DESCENDING : preset.direction;
+  const direction = orderDirection === undefined ? fallback : named("orderDirection", orderDirection, DIRECTIONS);
+  return { orderBy: named("orderBy", orderBy, ORDERS), direction };
 }

@@ -5,6 +5,7 @@ import { type Step, type StepSchema, StepType } from "@remora/client/v1";
 import type { ConversationStepRecord } from "@voltagent/core";
 import { userOf } from "./conversations.js";
 import { decodeJson, encodeJson } from "./json.js";
+import { named } from "./names.js";
 import { isoOf, timestampOf } from "./times.js";
 
 const TYPES = {
@@ -25,7 +26,7 @@ export function storedStep(record: ConversationStepRecord): MessageInitShape<typ
     agentName: record.agentName ?? "",
     operationId: record.operationId,
     stepIndex: record.stepIndex,
-    type: TYPES[record.type],
+    type: named("type", record.type, TYPES),
     role: record.role,
     content: record.content ?? "",
     arguments: encodeJson(record.arguments),

@@ -4,6 +4,7 @@ import type { MessageInitShape } from "@bufbuild/protobuf";
 import { type WorkflowRun, type WorkflowRunSchema, WorkflowStatus } from "@remora/client/v1";
 import type { WorkflowRunQuery, WorkflowStateEntry } from "@voltagent/core";
 import { decodeJson, encodeJson } from "./json.js";
+import { named } from "./names.js";
 import { present } from "./steps.js";
 import { dateOf, timestampOf } from "./times.js";
 
@@ -23,9 +24,9 @@ const STATUSES = {
 const RESTART_CHECKPOINT = "__voltagent_restart_checkpoint";
 const NAMES = new Map(Object.entries(STATUSES).map(([name, status]) => [status as WorkflowStatus, name]));
 
-/** The status as the server names it; unspecified for none. */
+/** The status as the server names it; unspecified for none. Throws TypeError for another name. */
 export function statusOf(status: WorkflowStateEntry["status"] | undefined): WorkflowStatus {
-  return status === undefined ? WorkflowStatus.UNSPECIFIED : STATUSES[status];
+  return status ? named("status", status, STATUSES) : WorkflowStatus.UNSPECIFIED;
 }
 
 /** Whether no state can match: by a status that is none, or by metadata without a value, which JSON would leave out. */

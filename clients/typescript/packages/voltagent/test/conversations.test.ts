@@ -184,11 +184,15 @@ describe("lists of conversations", () => {
   });
 
   test("an order that is none is refused, and reaches no database", async () => {
-    const orderBy = "(select 1/0)" as "title";
-
-    await assert.rejects(storage.queryConversations({ orderBy }), /orderBy is "\(select 1\/0\)"/);
+    for (const orderBy of ["(select 1/0)", "toString"] as unknown as "title"[]) {
+      const error = {
+        name: "TypeError",
+        message: `orderBy is "${orderBy}"; it must be one of created_at, updated_at, title`,
+      };
+      await assert.rejects(storage.queryConversations({ orderBy }), error);
+    }
     const orderDirection = "; drop" as "ASC";
-    await assert.rejects(storage.queryConversations({ orderDirection }), /must be ASC or DESC/);
+    await assert.rejects(storage.queryConversations({ orderDirection }), /must be one of ASC, DESC$/);
   });
 
   test("pages are cut by limit and offset, and an offset needs no limit", async () => {
@@ -286,6 +290,13 @@ describe("steps", () => {
 
     assert.deepEqual(ids(await storage.getConversationSteps("u", "new")), ["a"]);
     await storage.saveConversationSteps([]);
+  });
+
+  test("one of a type that is none is refused, and the error names it", async () => {
+    for (const type of ["message", "toString"] as unknown as "text"[]) {
+      const error = { name: "TypeError", message: `type is "${type}"; it must be one of text, tool_call, tool_result` };
+      await assert.rejects(storage.saveConversationSteps([step("a", 0, { type })]), error);
+    }
   });
 });
 

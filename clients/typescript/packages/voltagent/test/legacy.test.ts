@@ -305,6 +305,21 @@ describe("histories of workflows", () => {
     assert.equal(await storage.getWorkflowHistoryWithStepsAndEvents("r"), null);
   });
 
+  test("a status that is none is refused, and the error names it", async () => {
+    await storage.storeWorkflowHistory(history("r", 1));
+    await storage.storeWorkflowStep(step("a", 0));
+    for (const status of ["waiting", "1", "toString"] as unknown as "running"[]) {
+      const error = {
+        name: "TypeError",
+        message: new RegExp(`^status is "${status}"; it must be one of \\w+(, \\w+)+$`),
+      };
+      await assert.rejects(storage.storeWorkflowHistory({ ...history("s", 1), status }), error);
+      await assert.rejects(storage.updateWorkflowHistory("r", { status }), error);
+      await assert.rejects(storage.storeWorkflowStep({ ...step("b", 1), status }), error);
+      await assert.rejects(storage.updateWorkflowStep("a", { status }), error);
+    }
+  });
+
   test("what is null is not there", async () => {
     const none = null as never;
     const nothing = { input: none, output: none, metadata: none };

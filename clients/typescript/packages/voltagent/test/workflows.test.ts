@@ -168,6 +168,16 @@ describe("one state", () => {
     await assert.rejects(storage.updateWorkflowState("r", waiting), StorageError);
   });
 
+  test("a status that is none is refused, and the error names it", async () => {
+    await stored(state("r"));
+    for (const status of ["pending", "toString"] as unknown as "running"[]) {
+      const message = `status is "${status}"; it must be one of running, suspended, completed, cancelled, error`;
+      await assert.rejects(stored(state("r", { status })), { name: "TypeError", message });
+      await assert.rejects(storage.updateWorkflowState("r", { status }), { name: "TypeError", message });
+    }
+    assert.deepEqual(await storage.getWorkflowState("r"), state("r"));
+  });
+
   test("a missing one cannot be updated", async () => {
     await assert.rejects(
       storage.updateWorkflowState("missing", { status: "error" }),

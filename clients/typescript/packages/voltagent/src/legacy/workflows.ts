@@ -11,8 +11,10 @@ import {
   WorkflowStepStatus,
 } from "@remora/client/v1";
 import { decodeJson, encodeJson } from "../json.js";
+import { named } from "../names.js";
 import { present } from "../steps.js";
 import { dateOf, timestampOf } from "../times.js";
+import { statusOf } from "../workflow-states.js";
 import { storedEvent, timelineEvent } from "./history.js";
 import type { WorkflowHistoryEntry, WorkflowStepHistoryEntry, WorkflowTimelineEvent } from "./types.js";
 
@@ -20,17 +22,24 @@ type Run = MessageInitShape<typeof WorkflowRunSchema> & { $typeName?: never };
 type Step = MessageInitShape<typeof WorkflowStepSchema> & { $typeName?: never };
 type Fields = Record<string, [field: string, encode: (value: never) => unknown]>;
 
+const STEP_STATUSES = {
+  pending: WorkflowStepStatus.PENDING,
+  running: WorkflowStepStatus.RUNNING,
+  completed: WorkflowStepStatus.COMPLETED,
+  error: WorkflowStepStatus.ERROR,
+  skipped: WorkflowStepStatus.SKIPPED,
+} as const satisfies Record<WorkflowStepHistoryEntry["status"], WorkflowStepStatus>;
+
 const same = (value: unknown) => value;
 const time = (value: Date | string | null) => timestampOf(value);
-const status = (value: WorkflowHistoryEntry["status"]) => WorkflowStatus[value.toUpperCase() as "RUNNING"];
 /** Metadata is an object or none: VoltAgent's own stores take null for none. */
 const objectOrNone = (value: unknown) => encodeJson(value ?? undefined);
-const stepStatus = (value: WorkflowStepHistoryEntry["status"]) => WorkflowStepStatus[value.toUpperCase() as "RUNNING"];
+const stepStatus = (value: WorkflowStepHistoryEntry["status"]) => named("status", value, STEP_STATUSES);
 
 /** Where each field of a history is stored, and how. */
 const RUN: Fields = {
   workflowName: ["workflowName", same],
-  status: ["status", status],
+  status: ["status", statusOf],
   startTime: ["startTime", time],
   endTime: ["endTime", time],
   input: ["input", encodeJson],
