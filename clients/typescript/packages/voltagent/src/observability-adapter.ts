@@ -13,6 +13,7 @@ import { encodeJson } from "./json.js";
 import { int32, limitOf } from "./limits.js";
 import { logOf, spanChanges, spanOf, storedLog, storedSpan } from "./spans.js";
 import { boundOf, dateOf } from "./times.js";
+import { Turns } from "./turns.js";
 
 /** How many spans and traces there are. */
 export interface ObservabilityStats {
@@ -35,6 +36,8 @@ export class RemoraObservabilityAdapter implements ObservabilityStorageAdapter {
   readonly #connection: ClientConnection;
   /** The traces of the spans that were added last: with its trace a span is found at once. */
   readonly #traces = new Map<string, string>();
+  /** VoltAgent does not wait for a span to be added before it ends it. */
+  readonly #turns = new Turns();
 
   constructor(options: ConnectionOptions = {}) {
     this.#connection = new ClientConnection(options);
@@ -47,6 +50,10 @@ export class RemoraObservabilityAdapter implements ObservabilityStorageAdapter {
   }
 
   async addSpan(span: ObservabilitySpan): Promise<void> {
+    await this.#turns.take(span.spanId, () => this.#addSpan(span));
+  }
+
+  async #addSpan(span: ObservabilitySpan): Promise<void> {
     await translated(this.client.history.saveSpans({ spans: [storedSpan(span)] }));
     this.#traces.set(span.spanId, span.traceId);
     const [oldest] = this.#traces.keys();
@@ -57,6 +64,10 @@ export class RemoraObservabilityAdapter implements ObservabilityStorageAdapter {
 
   /** Changes the fields that are given; an unknown span is left alone. */
   async updateSpan(spanId: string, updates: Partial<ObservabilitySpan>): Promise<void> {
+    await this.#turns.take(spanId, () => this.#updateSpan(spanId, updates));
+  }
+
+  async #updateSpan(spanId: string, updates: Partial<ObservabilitySpan>): Promise<void> {
     const { changes, paths } = spanChanges(updates);
     const traceId = updates.traceId ?? this.#traces.get(spanId) ?? "";
     if (paths.length > 0 && spanId !== "") {

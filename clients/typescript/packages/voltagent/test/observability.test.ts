@@ -2,10 +2,11 @@
 
 import assert from "node:assert/strict";
 import { beforeEach, describe, test } from "node:test";
+import { Remora } from "@remora/client";
 import { Agent, createVoltAgentObservability, type ObservabilitySpan, SpanKind, SpanStatusCode } from "@voltagent/core";
 import { MockLanguageModelV3 } from "ai/test";
 import { RemoraMemory, RemoraObservabilityAdapter } from "../src/index.js";
-import { type Fresh, server } from "./fresh.js";
+import { type Fresh, server, tick } from "./fresh.js";
 
 const { fresh } = server();
 let options: Fresh;
@@ -73,6 +74,28 @@ describe("spans", () => {
 
     const changed = { endTime: at(7), duration: 7, status: { code: SpanStatusCode.OK }, attributes: { done: true } };
     assert.deepEqual(await storage.getSpan("a"), { ...span("t", "a"), ...changed, name: "renamed" });
+  });
+
+  test("an update waits until the span is added, for which VoltAgent does not", async () => {
+    const client = new Remora(options);
+    const { saveSpans } = client.history;
+    Object.assign(client.history, {
+      saveSpans: async (...given: Parameters<typeof saveSpans>) => {
+        await tick();
+        return saveSpans(...given);
+      },
+    });
+    const slow = new RemoraObservabilityAdapter({ client });
+    assert.equal(await slow.getSpan("a"), null); // connected
+
+    await Promise.all([
+      slow.addSpan(span("t", "a")),
+      slow.updateSpan("a", { endTime: at(7), duration: 7 }),
+      slow.updateSpan("a", { name: "renamed" }),
+    ]);
+
+    assert.deepEqual(await slow.getSpan("a"), { ...span("t", "a"), name: "renamed", endTime: at(7), duration: 7 });
+    client.close();
   });
 
   test("a duration is what it was said to be, else the time between", async () => {

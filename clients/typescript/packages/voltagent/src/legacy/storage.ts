@@ -21,9 +21,9 @@ import { changesOf, conversationOf, type ConversationUpdates, newConversation, u
 import { decodeJson, encodeJson } from "../json.js";
 import { RemoraMemoryAdapter } from "../memory-adapter.js";
 import { boundOf, dateOf } from "../times.js";
+import { Turns } from "../turns.js";
 import { entryChanges, historyEntry, historyStep, type Rest, restOf, storedEvent } from "./history.js";
 import { memoryMessage, storedMessage } from "./messages.js";
-import { Turns } from "./turns.js";
 import type {
   HistoryEntry,
   MemoryMessage,

@@ -1,4 +1,4 @@
-// Changes of one thing, each made of a read and a write: the next begins when the one before has ended.
+// Changes of one thing that are begun at once: the next begins when the one before has ended.
 
 /** Lets the changes of a key happen one after the other, in the order in which they were begun. */
 export class Turns {
