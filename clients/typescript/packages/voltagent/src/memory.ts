@@ -40,6 +40,7 @@ import { type OwnershipOptions, RemoraMemoryAdapter, type RemoraMemoryAdapterOpt
 import { type RecalledMessage, recalledMessage, storedMessage } from "./messages.js";
 import { type SimilarMessage, searchedPart, similarMessage } from "./similar.js";
 import { Touches } from "./touches.js";
+import { Writes } from "./writes.js";
 
 /** How a memory is made: where the server is, and what Memory's own options say. */
 export interface RemoraMemoryOptions extends RemoraMemoryAdapterOptions, Omit<MemoryConfig, "storage" | "embedding"> {
@@ -89,8 +90,7 @@ export class RemoraMemory extends Memory {
   readonly #known: KnownConversations;
   readonly #touches: Touches;
   readonly #creations = new Creations();
-  /** What is being written now. */
-  readonly #writes = new Set<Promise<void>>();
+  readonly #writes = new Writes();
   readonly #asked = new Map<string, Promise<Conversation | null>>();
   #resourceId = "";
 
@@ -116,7 +116,7 @@ export class RemoraMemory extends Memory {
    */
   async close(): Promise<void> {
     for (let idle = false; !idle;) {
-      await Promise.allSettled(this.#writes);
+      await this.#writes.ended();
       await sleep(SETTLING_MS);
       idle = this.#writes.size === 0;
     }
@@ -155,7 +155,7 @@ export class RemoraMemory extends Memory {
     _context?: OperationContext,
   ): Promise<void> {
     const create = this.#storage.strict ? undefined : { userId: userOf(userId) };
-    await this.#writing(this.#append(messages, userId, conversationId, create));
+    await this.#writes.add(this.#append(messages, userId, conversationId, create));
   }
 
   override async saveMessageWithContext(
@@ -175,7 +175,7 @@ export class RemoraMemory extends Memory {
     } = this.#known.get(conversationId) ?? {};
     try {
       const create = { userId, resourceId, title, metadata: encodeJson(metadata) };
-      await this.#writing(this.#append([message], userId, conversationId, create));
+      await this.#writes.add(this.#append([message], userId, conversationId, create));
     } catch (error) {
       context?.logger?.error?.(`[Memory] Write failed: ${error instanceof Error ? error.message : "Unknown error"}`);
       throw error;
@@ -238,7 +238,7 @@ export class RemoraMemory extends Memory {
 
   override async saveConversationSteps(steps: ConversationStepRecord[]): Promise<void> {
     try {
-      await this.#writing(this.#storage.saveConversationSteps(steps));
+      await this.#writes.add(this.#storage.saveConversationSteps(steps));
     } catch (error) {
       if (error instanceof ConversationNotFoundError) {
         this.#known.forgetAll();
@@ -348,15 +348,6 @@ export class RemoraMemory extends Memory {
       recent,
       strategy,
     );
-  }
-
-  async #writing(write: Promise<void>): Promise<void> {
-    this.#writes.add(write);
-    try {
-      await write;
-    } finally {
-      this.#writes.delete(write);
-    }
   }
 
   async #append(

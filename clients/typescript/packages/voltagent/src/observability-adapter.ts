@@ -14,6 +14,7 @@ import { int32, limitOf } from "./limits.js";
 import { logOf, spanChanges, spanOf, storedLog, storedSpan } from "./spans.js";
 import { boundOf, dateOf } from "./times.js";
 import { Turns } from "./turns.js";
+import { Writes } from "./writes.js";
 
 /** How many spans and traces there are. */
 export interface ObservabilityStats {
@@ -38,19 +39,21 @@ export class RemoraObservabilityAdapter implements ObservabilityStorageAdapter {
   readonly #traces = new Map<string, string>();
   /** VoltAgent does not wait for a span to be added before it ends it. */
   readonly #turns = new Turns();
+  readonly #writes = new Writes();
 
   constructor(options: ConnectionOptions = {}) {
     this.#connection = new ClientConnection(options);
     this.client = this.#connection.client;
   }
 
-  /** Closes the connection, unless the client was given. */
-  close(): void {
+  /** Waits for what VoltAgent still stores, and closes the connection, unless the client was given. */
+  async close(): Promise<void> {
+    await this.#writes.ended();
     this.#connection.close();
   }
 
   async addSpan(span: ObservabilitySpan): Promise<void> {
-    await this.#turns.take(span.spanId, () => this.#addSpan(span));
+    await this.#writes.add(this.#turns.take(span.spanId, () => this.#addSpan(span)));
   }
 
   async #addSpan(span: ObservabilitySpan): Promise<void> {
@@ -64,7 +67,7 @@ export class RemoraObservabilityAdapter implements ObservabilityStorageAdapter {
 
   /** Changes the fields that are given; an unknown span is left alone. */
   async updateSpan(spanId: string, updates: Partial<ObservabilitySpan>): Promise<void> {
-    await this.#turns.take(spanId, () => this.#updateSpan(spanId, updates));
+    await this.#writes.add(this.#turns.take(spanId, () => this.#updateSpan(spanId, updates)));
   }
 
   async #updateSpan(spanId: string, updates: Partial<ObservabilitySpan>): Promise<void> {
@@ -124,7 +127,7 @@ export class RemoraObservabilityAdapter implements ObservabilityStorageAdapter {
   /** Saves a log record of OpenTelemetry's SDK. */
   async saveLogRecord(logRecord: unknown): Promise<void> {
     const records = [storedLog(readableLogRecordToObservabilityLog(logRecord))];
-    await translated(this.client.history.saveLogRecords({ records }));
+    await this.#writes.add(translated(this.client.history.saveLogRecords({ records })));
   }
 
   async getLogsByTraceId(traceId: string): Promise<ObservabilityLogRecord[]> {

@@ -259,3 +259,19 @@ test("what a turn of an agent did is found, in another tenant than its memory", 
   assert.deepEqual(await storage.listTraces(), []);
   assert.equal(new RemoraObservabilityAdapter(options).getInfo().persistent, true);
 });
+
+test("closing waits for what VoltAgent has not waited for", async () => {
+  const numbers = [...Array(20).keys()];
+  const writes = numbers.flatMap((number) => [
+    storage.addSpan(span("t", `s${number}`)),
+    storage.updateSpan(`s${number}`, { endTime: at(1) }),
+    storage.saveLogRecord({ hrTime: [BEGIN / 1_000, number], body: number }),
+  ]);
+
+  await storage.close();
+
+  await Promise.all(writes);
+  const kept = new RemoraObservabilityAdapter(options);
+  assert.equal((await kept.getTrace("t")).filter(({ endTime }) => endTime === at(1)).length, 20);
+  assert.equal((await kept.queryLogs({})).length, 20);
+});
