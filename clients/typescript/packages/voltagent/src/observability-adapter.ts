@@ -140,7 +140,7 @@ export class RemoraObservabilityAdapter implements ObservabilityStorageAdapter {
 
   /** The logs that pass a filter, the oldest first. */
   async queryLogs(filter: LogFilter): Promise<ObservabilityLogRecord[]> {
-    const { attributeKey: key, attributeValue: value, severityNumber: severity = 0 } = filter;
+    const { attributeKey: key = "", attributeValue: value, severityNumber: severity = 0 } = filter;
     const fromTime = timeOf(filter.startTimeMin);
     const toTime = timeOf(filter.startTimeMax);
     const request = {
@@ -151,11 +151,11 @@ export class RemoraObservabilityAdapter implements ObservabilityStorageAdapter {
       severityText: filter.severityText ?? "",
       scopeName: filter.instrumentationScope ?? "",
       bodyContains: filter.bodyContains ?? "",
-      ...(key !== undefined && value !== undefined && { attributes: encodeJson({ [key]: value }) }),
+      ...(key !== "" && value !== undefined && { attributes: encodeJson({ [key]: value }) }),
       ...(fromTime && { fromTime }),
       ...(toTime && { toTime }),
     };
-    const hasKey = ({ attributes }: ObservabilityLogRecord) => key === undefined || key in (attributes ?? {});
+    const hasKey = ({ attributes }: ObservabilityLogRecord) => key === "" || Object.hasOwn(attributes ?? {}, key);
     return this.#logs(request, limitOf(filter.limit), hasKey);
   }
 

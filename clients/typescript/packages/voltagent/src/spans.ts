@@ -6,23 +6,28 @@ import type { LogRecord, LogRecordSchema, SpanRecord, SpanRecordSchema } from "@
 import type { ObservabilityLogRecord, ObservabilitySpan } from "@voltagent/core";
 import { decodeJson, encodeJson } from "./json.js";
 import { present } from "./steps.js";
+import { shortened, storedAttributes, storedBody } from "./telemetry-sizes.js";
 import { isoOf, timestampOf } from "./times.js";
 
 type Span = MessageInitShape<typeof SpanRecordSchema> & { $typeName?: never };
 
 /** A duration that does not follow from the times, which VoltAgent cuts to milliseconds, is an entry of the W3C trace state. */
 const DURATION = "voltagent=duration:";
+const LARGEST_NAME_BYTES = 1_024;
+const LARGEST_MESSAGE_BYTES = 65_536;
 
 /** How each field of a span is stored; kinds are numbered from 1 there. */
 const FIELDS: { [Field in keyof ObservabilitySpan]?: (value: never) => Span } = {
   parentSpanId: (parentSpanId = "") => ({ parentSpanId }),
-  name: (name: string) => ({ name }),
+  name: (name: string) => ({ name: shortened(name, LARGEST_NAME_BYTES) }),
   kind: (kind: ObservabilitySpan["kind"]) => ({ kind: kind + 1 }),
   startTime: (startTime: string) => timed("startTime", startTime),
   endTime: (endTime: string | undefined) => timed("endTime", endTime),
   duration: (duration: number | undefined) => ({ traceState: duration === undefined ? "" : `${DURATION}${duration}` }),
-  attributes: (attributes: ObservabilitySpan["attributes"]) => ({ attributes: encodeJson(attributes) }),
-  status: ({ code, message = "" }: ObservabilitySpan["status"]) => ({ status: { code: code as number, message } }),
+  attributes: (attributes: ObservabilitySpan["attributes"]) => ({ attributes: storedAttributes(attributes) }),
+  status: ({ code, message = "" }: ObservabilitySpan["status"]) => ({
+    status: { code: code as number, message: shortened(message, LARGEST_MESSAGE_BYTES) },
+  }),
   events: (events: ObservabilitySpan["events"]) => ({ events: (events ?? []).map(storedEvent) }),
   links: (links: ObservabilitySpan["links"]) => ({ links: (links ?? []).map(storedLink) }),
   resource: (resource: unknown) => ({ resource: encodeJson(resource) }),
@@ -96,8 +101,8 @@ export function storedLog(log: ObservabilityLogRecord): MessageInitShape<typeof 
     traceFlags: log.traceFlags ?? 0,
     severityNumber: log.severityNumber ?? 0,
     severityText: log.severityText ?? "",
-    body: encodeJson(log.body),
-    attributes: encodeJson(log.attributes),
+    body: storedBody(log.body),
+    attributes: storedAttributes(log.attributes),
     resource: encodeJson(log.resource),
     ...(time && { time }),
     ...(log.instrumentationScope && { scope: scopeIn(log.instrumentationScope) }),
@@ -137,7 +142,7 @@ function timed(field: "startTime" | "endTime", text: string | undefined): Span {
 
 function storedEvent({ name, timestamp, attributes }: ObservabilitySpan["events"][number]) {
   const time: Timestamp | undefined = timestampOf(timestamp);
-  return { name, attributes: encodeJson(attributes), ...(time && { time }) };
+  return { name: shortened(name, LARGEST_NAME_BYTES), attributes: storedAttributes(attributes), ...(time && { time }) };
 }
 
 function eventOf({ name, time, attributes }: SpanRecord["events"][number]) {

@@ -112,6 +112,35 @@ describe("spans", () => {
     assert.equal((await storage.getSpan("a"))?.duration, 8);
   });
 
+  test("a span ends though the server does not take all of it: of what is too long the beginning is kept", async () => {
+    const image = `data:${"é".repeat(1 << 20)}`;
+    const attributes = { input: image, messages: [{ content: image }], "entity.id": "agent", n: 0.5 };
+    const events = [{ name: "e".repeat(2_000), timestamp: at(1), attributes: { stack: image } }];
+    const status = { code: SpanStatusCode.ERROR, message: "m".repeat(1 << 20) };
+
+    await storage.addSpan(span("t", "a", 0, { attributes, name: "n".repeat(2_000) }));
+    await storage.updateSpan("a", { attributes, events, status, endTime: at(1) });
+
+    const found = await storage.getSpan("a");
+    const { input, messages, ...others } = found?.attributes ?? {};
+    assert.deepEqual(
+      [found?.endTime, found?.status.code, others],
+      [at(1), status.code, { "entity.id": "agent", n: 0.5 }],
+    );
+    const [event] = found?.events ?? [];
+    assert.match(String(input), /^data:é{8000,} … \(2,097,157 bytes\)$/);
+    assert.match(String(messages), /^\[\{"content":"data:é{8000,} … \(2,097,173 bytes\)$/);
+    assert.match(String(event?.attributes?.["stack"]), /^data:é{8000,} … \(2,097,157 bytes\)$/);
+    for (const [text = "", most] of [
+      [event?.name, 1_024],
+      [found?.name, 1_024],
+      [found?.status.message, 65_536],
+    ] as const) {
+      assert.equal(Buffer.byteLength(text), most);
+    }
+    assert.deepEqual(await storage.listTraces(1, 0, { entityId: "agent" }), ["t"]);
+  });
+
   test("spans and traces are counted", async () => {
     assert.deepEqual(await storage.getStats(), { spanCount: 0, traceCount: 0 });
     for (const [traceId, offset] of [
@@ -206,6 +235,19 @@ describe("logs", () => {
     assert.deepEqual(await storage.getLogsByTraceId("missing"), []);
   });
 
+  test("of a body and of attributes that are too long the beginning is kept", async () => {
+    const long = "é".repeat(1 << 20);
+    await storage.saveLogRecord(log(long, 3, { ...of("l", "a"), attributes: { long, k: 1 } }));
+    await storage.saveLogRecord(log({ long }, 4, of("l", "a")));
+
+    const [first, second] = await storage.getLogsByTraceId("l");
+
+    assert.match(String(first?.body), /^é{8000,} … \(2,097,152 bytes\)$/);
+    assert.match(String(first?.attributes?.["long"]), /^é{8000,} … \(2,097,152 bytes\)$/);
+    assert.equal(first?.attributes?.["k"], 1);
+    assert.match(String(second?.body), /^\{"long":"é{8000,} … \(2,097,163 bytes\)$/);
+  });
+
   test("an empty id is none: it has no logs and no spans", async () => {
     assert.deepEqual(await storage.getLogsByTraceId(""), []);
     assert.deepEqual(await storage.getLogsBySpanId(""), []);
@@ -227,6 +269,8 @@ describe("logs", () => {
     assert.deepEqual(await found({ bodyContains: "thing" }), [first, second]);
     assert.deepEqual(await found({ instrumentationScope: "lib" }), [third]);
     assert.deepEqual(await found({ attributeKey: "k" }), [first]);
+    assert.deepEqual(await found({ attributeKey: "" }), [first, second, third]);
+    assert.deepEqual(await found({ attributeKey: "toString" }), []);
     assert.deepEqual(await found({ attributeKey: "k", attributeValue: 2 }), []);
     assert.deepEqual(await found({ traceId: "t", spanId: "a" }), [first]);
   });
