@@ -138,7 +138,7 @@ export class RemoraObservabilityAdapter implements ObservabilityStorageAdapter {
     return spanId === "" ? [] : this.#logs({ spanId });
   }
 
-  /** The logs that pass a filter, the oldest first. */
+  /** The logs that pass a filter, within a limit the most recent ones, the oldest first. */
   async queryLogs(filter: LogFilter): Promise<ObservabilityLogRecord[]> {
     const { attributeKey: key = "", attributeValue: value, severityNumber: severity = 0 } = filter;
     const fromTime = timeOf(filter.startTimeMin);
@@ -165,14 +165,15 @@ export class RemoraObservabilityAdapter implements ObservabilityStorageAdapter {
     passes: (log: ObservabilityLogRecord) => boolean = () => true,
   ): Promise<ObservabilityLogRecord[]> {
     const logs: ObservabilityLogRecord[] = [];
-    const first = { ...request, pageSize: Math.min(limit, LARGEST_PAGE) };
+    const newestFirst = Number.isFinite(limit);
+    const first = { ...request, newestFirst, pageSize: Math.min(limit, LARGEST_PAGE) };
     for await (const page of pages(this.client.history.listLogRecords, first)) {
       logs.push(...page.records.map(logOf).filter(passes));
       if (logs.length >= limit) {
         break;
       }
     }
-    return logs.slice(0, limit);
+    return newestFirst ? logs.slice(0, limit).reverse() : logs;
   }
 
   /** Deletes the spans that began before a time, in milliseconds since 1970, and says how many. */

@@ -261,7 +261,9 @@ describe("logs", () => {
     const [first, second, third] = ["first thing", { said: "second thing" }, "third"];
 
     assert.deepEqual(await found({}), [first, second, third]);
-    assert.deepEqual(await found({ limit: 2 }), [first, second]);
+    assert.deepEqual(await found({ limit: 2 }), [second, third]);
+    assert.deepEqual(await found({ limit: 1, bodyContains: "thing" }), [second]);
+    assert.deepEqual(await found({ limit: 3 }), [first, second, third]);
     assert.deepEqual(await found({ limit: -1 }), [first, second, third]);
     assert.deepEqual(await found({ severityNumber: 17 }), [second]);
     assert.deepEqual(await found({ severityText: "INFO" }), [first]);
