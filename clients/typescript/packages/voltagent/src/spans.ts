@@ -6,7 +6,7 @@ import type { LogRecord, LogRecordSchema, SpanRecord, SpanRecordSchema } from "@
 import type { ObservabilityLogRecord, ObservabilitySpan } from "@voltagent/core";
 import { decodeJson, encodeJson } from "./json.js";
 import { present } from "./steps.js";
-import { shortened, storedAttributes, storedBody } from "./telemetry-sizes.js";
+import { shortened, storedAttributes, storedValue } from "./telemetry-sizes.js";
 import { isoOf, timestampOf } from "./times.js";
 
 type Span = MessageInitShape<typeof SpanRecordSchema> & { $typeName?: never };
@@ -101,7 +101,7 @@ export function storedLog(log: ObservabilityLogRecord): MessageInitShape<typeof 
     traceFlags: log.traceFlags ?? 0,
     severityNumber: log.severityNumber ?? 0,
     severityText: log.severityText ?? "",
-    body: storedBody(log.body),
+    body: storedValue(log.body),
     attributes: storedAttributes(log.attributes),
     resource: encodeJson(log.resource),
     ...(time && { time }),

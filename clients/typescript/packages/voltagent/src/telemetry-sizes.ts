@@ -1,4 +1,4 @@
-// What of a span or a log is larger than the server takes: VoltAgent puts whole prompts into attributes, with their images.
+// What of spans, logs and histories is larger than the server takes: VoltAgent puts whole prompts into them, with their images.
 
 import { byteLength, encodeJson } from "./json.js";
 import { beginning } from "./messages.js";
@@ -7,7 +7,7 @@ const LARGEST_VALUE_BYTES = 1024 * 1024;
 /** How much is kept of a value that is too large, or is among attributes that are together. */
 const KEPT_BYTES = 16 * 1024;
 
-/** Attributes in JSON; if they are too large, of the long ones only the beginning. */
+/** Attributes, or other members of an object, in JSON; if they are too large, of the long ones only the beginning. */
 export function storedAttributes(attributes: Readonly<Record<string, unknown>> | undefined): Uint8Array {
   const whole = encodeJson(attributes);
   if (whole.length <= LARGEST_VALUE_BYTES) {
@@ -16,10 +16,10 @@ export function storedAttributes(attributes: Readonly<Record<string, unknown>> |
   return encodeJson(Object.fromEntries(Object.entries(attributes ?? {}).map(([name, value]) => [name, kept(value)])));
 }
 
-/** The body of a log in JSON; if it is too large, its beginning. */
-export function storedBody(body: unknown): Uint8Array {
-  const whole = encodeJson(body);
-  return whole.length <= LARGEST_VALUE_BYTES ? whole : encodeJson(kept(body));
+/** A value, such as the body of a log, in JSON; if it is too large, its beginning. */
+export function storedValue(value: unknown): Uint8Array {
+  const whole = encodeJson(value);
+  return whole.length <= LARGEST_VALUE_BYTES ? whole : encodeJson(kept(value));
 }
 
 /** The beginning of a text that may take so many bytes; what is left out is said at its end. */

@@ -182,6 +182,31 @@ describe("histories of agents", () => {
     assert.deepEqual(found, { ...entry, ...all, id: "h", _agentId: "agent" });
   });
 
+  test("of what is too long the beginning is kept", async () => {
+    const long = "é".repeat(1 << 20);
+    await storage.addHistoryEntry("h", { ...entry, input: long, output: [long] }, "agent");
+    await storage.addHistoryStep("s", { type: "tool", content: long }, "h", "agent");
+    await storage.updateHistoryStep("s", { arguments: { long } }, "h", "agent");
+    const event = { name: "agent:start", type: "agent", startTime: at(1).toISOString(), status: "running" };
+    await storage.addTimelineEvent("e", { ...event, input: { long }, metadata: { long, k: 1 } }, "h", "agent");
+
+    const found = await storage.getHistoryEntry("h");
+
+    const [step] = found?.["steps"] as { type: string; content: string; arguments: string }[];
+    const [kept] = found?.["events"] as { input: string; metadata: { long: string; k: number } }[];
+    for (const [text, begin] of [
+      [found?.input, ""],
+      [found?.output, '\\["'],
+      [step?.content, ""],
+      [step?.arguments, '\\{"long":"'],
+      [kept?.input, '\\{"long":"'],
+      [kept?.metadata.long, ""],
+    ] as const) {
+      assert.match(String(text), new RegExp(`^${begin}é{8000,} … \\(2,097,\\d{3} bytes\\)$`));
+    }
+    assert.deepEqual([found?.status, step?.type, kept?.metadata.k], [entry.status, "tool", 1]);
+  });
+
   test("a page of large entries is whole", async () => {
     const large = { ...entry, input: "x".repeat(500_000) };
     for (const number of [1, 2, 3, 4, 5, 6, 7, 8]) {

@@ -4,6 +4,7 @@ import type { MessageInitShape } from "@bufbuild/protobuf";
 import type { EntryStep, HistoryEntry as Entry, HistoryEntrySchema, TimelineEvent } from "@remora/client/v1";
 import { decodeJson, encodeJson } from "../json.js";
 import { present } from "../steps.js";
+import { storedAttributes, storedValue } from "../telemetry-sizes.js";
 import { dateOf, isoOf, timestampOf } from "../times.js";
 import type { HistoryEntry, NewTimelineEvent } from "./types.js";
 
@@ -23,7 +24,7 @@ export interface Rest {
 export function entryChanges(value: HistoryEntry): { changes: Stored; paths: string[] } {
   const changes: Record<string, unknown> = {};
   for (const name of OPAQUE.filter((one) => one in value)) {
-    changes[name] = encodeJson(value[name]);
+    changes[name] = storedValue(value[name]);
   }
   const startTime = value.timestamp && timestampOf(new Date(value.timestamp));
   Object.assign(
@@ -102,9 +103,9 @@ export function storedEvent(id: string, runId: string, event: Omit<NewTimelineEv
     status: event.status ?? "",
     statusMessage: encodeJson(event.statusMessage),
     level: event.level ?? "",
-    input: encodeJson(event.input),
-    output: encodeJson(event.output),
-    metadata: encodeJson(event.metadata),
+    input: storedValue(event.input),
+    output: storedValue(event.output),
+    metadata: storedAttributes(event.metadata as Record<string, unknown> | undefined),
     version: event.version ?? "",
     parentEventId: event.parentEventId ?? "",
     traceId: event.traceId ?? "",

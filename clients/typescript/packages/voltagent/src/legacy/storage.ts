@@ -20,6 +20,7 @@ import { chunks } from "../batches.js";
 import { changesOf, conversationOf, type ConversationUpdates, newConversation, userOf } from "../conversations.js";
 import { decodeJson, encodeJson } from "../json.js";
 import { RemoraMemoryAdapter } from "../memory-adapter.js";
+import { storedAttributes } from "../telemetry-sizes.js";
 import { boundOf, dateOf } from "../times.js";
 import { Turns } from "../turns.js";
 import { entryChanges, historyEntry, historyStep, type Rest, restOf, storedEvent } from "./history.js";
@@ -252,7 +253,8 @@ export class RemoraStorage {
   }
 
   async addHistoryStep(key: string, value: object, historyId: string, agentId?: string): Promise<void> {
-    const steps = [{ id: key, entryId: historyId, content: encodeJson(value), metadata: encodeJson({ agentId }) }];
+    const content = storedAttributes({ ...value });
+    const steps = [{ id: key, entryId: historyId, content, metadata: encodeJson({ agentId }) }];
     const call = this.client.history.saveEntrySteps({ steps });
     await found(call, HistoryEntryNotFoundError, `History entry with key ${historyId} not found`);
   }
@@ -265,7 +267,7 @@ export class RemoraStorage {
   async #updateHistoryStep(key: string, value: object, historyId: string): Promise<void> {
     const call = this.client.history.getEntryStep({ stepId: key, entryId: historyId });
     const { step } = await found(call, EntryStepNotFoundError, `Step with key ${key} not found`);
-    const content = encodeJson({ ...(step && (decodeJson(step.content) as object)), ...value });
+    const content = storedAttributes({ ...(step && (decodeJson(step.content) as object)), ...value });
     const updated = { id: key, entryId: historyId, content };
     await this.client.history.updateEntryStep({ step: updated, updateMask: { paths: ["content"] } });
   }
