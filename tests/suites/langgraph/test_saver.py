@@ -22,6 +22,7 @@ from tests.suites.langgraph.conftest import patient_saver
 
 from remora.errors import ClientClosedError, InvalidFieldError, RemoraError
 from remora.langgraph import RemoraSaver
+from remora.langgraph._server import Tick
 
 THREADS = 32
 MIB = 1 << 20
@@ -409,3 +410,32 @@ def test_what_the_server_refuses_is_told_with_the_names_of_arguments(
         call(saver)
 
     assert str(refused.value).startswith(told)
+
+
+def test_a_loop_that_ends_is_still_told_how_its_calls_ended() -> None:
+    told = []
+
+    def tell(turns: int) -> None:
+        """As gRPC does: some turns of the loop after the call was cancelled."""
+        if turns:
+            asyncio.get_running_loop().call_soon(tell, turns - 1)
+        else:
+            told.append("the call was cancelled")
+
+    async def end_meanwhile() -> None:
+        asked = asyncio.Event()
+
+        async def ask(_: object) -> None:
+            asked.set()
+            try:
+                await asyncio.Event().wait()
+            finally:
+                tell(100)
+
+        asking = asyncio.create_task(Tick[int, None](ask, lambda several: [several]).add(1))
+        await asked.wait()
+        assert not asking.done()
+
+    asyncio.run(end_meanwhile())
+
+    assert told == ["the call was cancelled"]

@@ -5,7 +5,7 @@ within one turn of the loop.
 import asyncio
 import threading
 import weakref
-from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Generic, TypeVar
@@ -19,6 +19,8 @@ from remora.errors import RemoraError
 from remora.v1 import checkpoint_service_pb2 as wire
 
 UPLOADS_AT_ONCE = 4
+_SETTLING = 0.05
+"""Seconds in which gRPC tells a loop that ends how the calls ended that were cancelled with it."""
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -203,7 +205,7 @@ class Tick(Generic[T, R]):
 
     async def _answer(self, group: Sequence[T], answers: Sequence[asyncio.Future[R]]) -> None:
         try:
-            for answer, found in zip(answers, await self._ask(group), strict=True):
+            for answer, found in zip(answers, await settled(self._ask(group)), strict=True):
                 if not answer.done():
                     answer.set_result(found)
         except RemoraError as error:
@@ -216,6 +218,18 @@ class Tick(Generic[T, R]):
         except Exception as error:
             _fail(answers, error)
             raise
+
+
+async def settled(call: Awaitable[T]) -> T:
+    """The result of a call that only the end of its loop, or of its connection, cancels.
+
+    gRPC still tells the loop how the call ended. If the loop is closed by then, the process's next loop gets an error.
+    """
+    try:
+        return await call
+    except asyncio.CancelledError:
+        await asyncio.sleep(_SETTLING)
+        raise
 
 
 def _ended(answers: Sequence[asyncio.Future[Any]], _: asyncio.Task[None]) -> None:

@@ -27,7 +27,7 @@ from remora.langgraph._operations import (
     refuse_one_text,
     sweep_seconds,
 )
-from remora.langgraph._server import fail_closed
+from remora.langgraph._server import fail_closed, settled
 from remora.v1 import store_service_pb2 as wire
 
 SWEEP_MINUTES = 5.0
@@ -412,7 +412,7 @@ class _Tick:
         store = self._store()
         if store is None:
             raise RuntimeError("the store is gone")
-        return await _run(self.client, store, ops)
+        return await settled(_run(self.client, store, ops))
 
 
 async def _run(client: AsyncRemora, store: _Memory, ops: Iterable[Op]) -> list[Result]:
