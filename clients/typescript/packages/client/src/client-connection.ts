@@ -1,6 +1,7 @@
 // What packages that plug Remora into a framework have in common: the client that they call with.
 
-import { Remora, type RemoraOptions } from "./remora.js";
+import { requireMeant } from "./refusals.js";
+import { OPTIONS, Remora, type RemoraOptions } from "./remora.js";
 
 /** Where the server is and whose data is meant, or a client that knows. */
 export interface ConnectionOptions extends RemoraOptions {
@@ -13,8 +14,14 @@ export class ClientConnection {
   readonly client: Remora;
   readonly #shared: boolean;
 
-  /** Other options than those of a connection are left out. */
-  constructor({ client, endpoint, tenant, token, timeoutMs, agentId, runId, tls }: ConnectionOptions) {
+  /**
+   * Other options than those of a connection are left out.
+   *
+   * @throws InvalidFieldError for a misspelt one: without its tenant, a package would use all others' data.
+   */
+  constructor(options: ConnectionOptions) {
+    requireMeant(options, [...OPTIONS, "client"], "option");
+    const { client, endpoint, tenant, token, timeoutMs, agentId, runId, tls } = options;
     this.#shared = client !== undefined;
     this.client = client ?? new Remora({ endpoint, tenant, token, timeoutMs, agentId, runId, tls });
   }

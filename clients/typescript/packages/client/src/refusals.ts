@@ -5,6 +5,8 @@ import { InvalidFieldError, WrongTypeError } from "./errors.js";
 
 /** Characters of a value in a sentence. */
 const LONGEST_SHOWN = 60;
+/** Names of fewer letters are misspelt by one of them at most. */
+const SHORT_NAME = 5;
 
 /** An argument that no call could be made with. */
 export function invalidField(field: string, description: string): InvalidFieldError {
@@ -60,6 +62,40 @@ export function requireKnown(given: object, known: readonly string[], what: stri
     const names = known.filter((name) => !name.startsWith("$"));
     throw invalidField(place + unknown, `is no ${what}; there are ${names.sort().join(", ")}`);
   }
+}
+
+/**
+ * Refuses a key that is almost a known one: `tenantId` for `tenant`. Others may be those of another package.
+ *
+ * @throws InvalidFieldError
+ */
+export function requireMeant(given: object, known: readonly string[], what: string): void {
+  for (const key of Object.keys(given).filter((name) => !known.includes(name))) {
+    const meant = known.find((name) => isMisspelt(key, name));
+    if (meant !== undefined) {
+      throw invalidField(key, `is no ${what}; did you mean ${meant}?`);
+    }
+  }
+}
+
+/** Whether two changes of a letter make a name of another, or one, where that is short. Case and `_` do not count. */
+function isMisspelt(given: string, name: string): boolean {
+  const distance = editDistance(given.replaceAll(/[_-]/g, "").toLowerCase(), name.toLowerCase());
+  return distance <= (name.length < SHORT_NAME ? 1 : 2);
+}
+
+/** Levenshtein's: how many letters are to be added, removed or replaced. */
+function editDistance(left: string, right: string): number {
+  let row = Array.from({ length: right.length + 1 }, (_, column) => column);
+  for (const [line, letter] of [...left].entries()) {
+    const next = [line + 1];
+    for (const [column, other] of [...right].entries()) {
+      const replaced = (row[column] ?? 0) + (letter === other ? 0 : 1);
+      next.push(Math.min(replaced, (row[column + 1] ?? 0) + 1, (next[column] ?? 0) + 1));
+    }
+    row = next;
+  }
+  return row.at(-1) ?? 0;
 }
 
 function shown(value: unknown): string {

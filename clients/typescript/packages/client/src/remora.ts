@@ -24,7 +24,7 @@ import { type ServiceClient, serviceClient } from "./services.js";
 import { requireTls } from "./tls.js";
 import { WorkingMemory } from "./working-memory.js";
 
-const OPTIONS = [
+export const OPTIONS = [
   "endpoint",
   "token",
   "tenant",

@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
-import { Remora } from "@remora/client";
+import { ClientConnection, Remora } from "@remora/client";
 
 type Call = (remora: Remora) => unknown;
 
@@ -199,4 +199,28 @@ describe("a mistake is answered by its field, its value and what it must be", ()
       await assert.rejects(async () => call(remora), answer);
     });
   }
+});
+
+describe("what plugs into a framework refuses a misspelt option", () => {
+  for (const [given, meant] of [
+    ["tenantId", "tenant"],
+    ["tenent", "tenant"],
+    ["agent_id", "agentId"],
+    ["end-point", "endpoint"],
+    ["tokn", "token"],
+    ["tlss", "tls"],
+  ] as const) {
+    test(given, () => {
+      assert.throws(() => new ClientConnection({ [given]: "x" }), {
+        name: "InvalidFieldError",
+        message: `${given} is no option; did you mean ${meant}?`,
+      });
+    });
+  }
+
+  test("and leaves those of another store to it", () => {
+    new ClientConnection(
+      wrong({ storageLimit: 5, debug: true, url: "file::memory:", tablePrefix: "v", ttl: {} }),
+    ).close();
+  });
 });
