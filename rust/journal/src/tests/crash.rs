@@ -6,6 +6,7 @@ use std::fs;
 use std::io::{BufRead, BufReader, Write, stdout};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
+use std::sync::Mutex;
 use std::thread;
 
 use tempfile::tempdir;
@@ -73,8 +74,14 @@ fn applied(directory: &Path) -> u64 {
     fs::read_to_string(directory.with_extension("applied")).map_or(0, |text| text.parse().unwrap())
 }
 
-/// What an applier does: it remembers how far it came, then releases.
+/// What an applier does: it remembers how far it came, then releases. It never goes back, whichever of the writers is late.
 fn release(journal: &Journal, applied: u64) {
+    static RELEASED: Mutex<u64> = Mutex::new(0);
+    let mut released = RELEASED.lock().unwrap();
+    if applied <= *released {
+        return;
+    }
+    *released = applied;
     let path = env::var_os(DIRECTORY).unwrap();
     let note = PathBuf::from(path).with_extension("applied");
     let temporary = note.with_extension(format!("{applied}.tmp"));
