@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Sequence
 from typing import Protocol, TypeAlias
 
 from google.protobuf.message import Message as ProtobufMessage
@@ -376,15 +376,30 @@ def _of_context(
         is_context=True,
         request=request.SerializeToString(),
         reply=rest.SerializeToString(),
-        items=tuple([_context_item(context.uids, item, own) for item, own in zip(context.items, rests, strict=True)]),
+        items=_context_items(context, rests),
         text_form=_text_form(request, context),
         texts=Texts(context.text, context.memory, context.earlier),
     )
 
 
-def _context_item(uids: Mapping[str, int], item: Item, rest: bytes) -> ReplyItem:
-    kept_at = OF_MEMORY if item.section is Section.WORKING_MEMORY else OF_SUMMARY
-    return ReplyItem(item.conversation_id, uids.get(item.conversation_id, 0), item.encoded, rest, item.fact_id, kept_at)
+def _context_items(context: Context, rests: Sequence[bytes]) -> tuple[ReplyItem, ...]:
+    """The items of a context as its receipt names them. The arguments are in the order of the fields, which takes half
+    the time.
+    """
+    uid_of, memory = context.uids.get, Section.WORKING_MEMORY
+    return tuple(
+        [
+            ReplyItem(
+                item.conversation_id,
+                uid_of(item.conversation_id, 0),
+                item.encoded,
+                rest,
+                item.fact_id,
+                OF_MEMORY if item.section is memory else OF_SUMMARY,
+            )
+            for item, rest in zip(context.items, rests, strict=True)
+        ]
+    )
 
 
 def _memory_role(request: pb.AssembleContextRequest) -> str:

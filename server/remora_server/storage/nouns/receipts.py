@@ -107,6 +107,34 @@ class _Drawn(Struct, frozen=True):
     facts: list[_Fact]
 
 
+class _Found:
+    """What is known of the contents that are there until a time, for one receipt."""
+
+    def __init__(self, known: Mapping[_Identity, _Known], windows: Windows, expire_time: int) -> None:
+        self._known = known
+        self._windows = windows
+        self._expire_time = expire_time
+        self._losses: dict[int, int] = {}
+        """Since when nothing of a conversation has gone, by its uid."""
+
+    def get(self, identity: _Identity) -> _Known | None:
+        """One content. One that may have been erased since it was written is not known."""
+        known = self._known.get(identity)
+        if known is None or known.expire_time < self._expire_time:
+            return None
+        uid = identity[0]
+        loss = self._losses.get(uid)
+        if loss is None:
+            loss = self._losses[uid] = self._windows.latest_loss(uid)
+        is_whole = known.written >= loss or not _may_be_gone(self._windows, uid, known.sequence, known.written)
+        return known if is_whole else None
+
+
+def _may_be_gone(windows: Windows, uid: int, sequence: int, revision: int) -> bool:
+    """Whether a message, or what belongs to a conversation as a whole, may be gone since a revision."""
+    return windows.has_lost(uid, revision, OF_REQUEST if sequence in _OF_CONVERSATION else sequence)
+
+
 def _note(notes: OrderedDict[_Key, _Noted], key: _Key, noted: _Noted, most: int) -> None:
     """Note something last, and drop what was noted first where there is too much."""
     notes[key] = noted
@@ -225,13 +253,9 @@ class Receipts:
                 content.message.conversation_id
                 for each in drawn
                 for content in each.contents
-                if self._may_be_gone(content.uid, content.message.sequence, each.stored.revision)
+                if _may_be_gone(self._windows, content.uid, content.message.sequence, each.stored.revision)
             }
             yield {each: self._loader.accepted(write, each) for each in sorted(lost)}
-
-    def _may_be_gone(self, uid: int, sequence: int, revision: int) -> bool:
-        """Whether a message, or what belongs to a conversation as a whole, may be gone since a revision."""
-        return self._windows.has_lost(uid, revision, OF_REQUEST if sequence in _OF_CONVERSATION else sequence)
 
     def _alive(self, drawn: Sequence[_Drawn], found: _Accepted) -> Iterator[tuple[_Content, int]]:
         """The contents, each once, of what was not erased since it was read, and until when they last."""
@@ -303,13 +327,14 @@ class Receipts:
             text_digest=draft.texts.digest,
             item_rests=[item.rest for item in draft.items],
         )
-        missing = list(self._name_items(stored, owner, draft.items, expire_time))
+        found = _Found(self._known, self._windows, expire_time)
+        missing = list(_name_items(stored, owner, draft.items, found))
         facts = [_fact(item, owner, write.tenant_id) for item in draft.items if item.fact_id]
         facts = [fact for fact in facts if not self._has_fact(fact, expire_time)]
         if draft.conversation_id:
             stored.request_digest = digest(draft.request)
             request = _of_request(owner, draft.request, stored.request_digest)
-            missing += [request] if self._found(request.identity, expire_time) is None else []
+            missing += [request] if found.get(request.identity) is None else []
         else:
             stored.request = draft.request
         return _Drawn(stored, expire_time, missing, facts)
@@ -325,36 +350,6 @@ class Receipts:
             return None
         scope.conversation_uid, scope.user_id = head.uid, draft.user_id or head.user_id
         return scope
-
-    def _name_items(
-        self, stored: StoredReceipt, owner: ReceiptScope, items: Sequence[ReplyItem], expire_time: int
-    ) -> Iterator[_Content]:
-        """Put the names of items into a receipt, and give the contents that are missing."""
-        scopes: dict[tuple[str, int, str], int] = {}
-        names: list[tuple[int, int, int, str, int]] = []
-        for item in items:
-            uid, marked = item.uid or owner.conversation_uid, digest(item.encoded)
-            known = self._found((uid, "" if item.uid else owner.user_id, marked), expire_time)
-            if item.fact_id:
-                uid, known = OF_FACT, _Known(owner.user_id, item.fact_id, OF_FACT, 0)
-            elif known is None:
-                content = _content(item, owner, uid, marked)
-                known = _known(content)
-                yield content
-            scope = scopes.get((item.conversation_id, uid, known.user_id))
-            if scope is None:
-                scope = scopes[item.conversation_id, uid, known.user_id] = len(scopes)
-                stored.scopes.add(conversation_id=item.conversation_id, conversation_uid=uid, user_id=known.user_id)
-            names.append((scope, known.sequence, known.revision, known.message_id, marked))
-        for field, values in zip(_ITEM_FIELDS, zip(*names, strict=True), strict=False):
-            getattr(stored, field).extend(values)
-
-    def _found(self, identity: _Identity, expire_time: int) -> _Known | None:
-        """What is known of a content that is there until a time. One that may have been erased since is not known."""
-        known = self._known.get(identity)
-        if known is None or known.expire_time < expire_time:
-            return None
-        return None if self._may_be_gone(identity[0], known.sequence, known.written) else known
 
     def _has_fact(self, fact: _Fact, expire_time: int) -> bool:
         """Whether a fact is there until a time."""
@@ -428,6 +423,32 @@ def _place_of(uid: int, user_id: str, sequence: int) -> Partition:
 
 def _put(drawn: _Drawn) -> Put:
     return Put(RECEIPTS, 0, drawn.stored, expire_time=drawn.expire_time)
+
+
+def _name_items(
+    stored: StoredReceipt, owner: ReceiptScope, items: Sequence[ReplyItem], found: _Found
+) -> Iterator[_Content]:
+    """Put the names of items into a receipt, and give the contents that are missing."""
+    own_uid, own_user = owner.conversation_uid, owner.user_id
+    scopes: dict[tuple[str, int, str], int] = {}
+    names: list[tuple[int, int, int, str, int]] = []
+    for item in items:
+        uid, marked = item.uid or own_uid, digest(item.encoded)
+        known = found.get((uid, "" if item.uid else own_user, marked))
+        if item.fact_id:
+            uid, known = OF_FACT, _Known(own_user, item.fact_id, OF_FACT, 0)
+        elif known is None:
+            content = _content(item, owner, uid, marked)
+            known = _known(content)
+            yield content
+        named = item.conversation_id, uid, known.user_id
+        scope = scopes.get(named)
+        if scope is None:
+            scope = scopes[named] = len(scopes)
+            stored.scopes.add(conversation_id=item.conversation_id, conversation_uid=uid, user_id=known.user_id)
+        names.append((scope, known.sequence, known.revision, known.message_id, marked))
+    for field, values in zip(_ITEM_FIELDS, zip(*names, strict=True), strict=False):
+        getattr(stored, field).extend(values)
 
 
 def _content(item: ReplyItem, owner: ReceiptScope, uid: int, marked: int) -> _Content:

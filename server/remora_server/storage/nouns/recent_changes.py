@@ -48,3 +48,11 @@ class RecentChanges:
             return changes is not None and any(
                 revision < changed and lowest <= through and first <= highest for changed, lowest, highest in changes
             )
+
+    def latest(self, uid: int) -> int:
+        """A revision since which nothing of a conversation has changed: that of its last change, or of the last one
+        that is forgotten.
+        """
+        with self._lock:
+            changes = self._changes.get(uid)
+            return max(self._known_since, changes[-1][0]) if changes else self._known_since

@@ -241,6 +241,10 @@ class Windows:
         """Whether a message may be gone since a revision; with the sequence 0, whether all of a user's may be."""
         return self._events.removals.since(uid, revision, sequence, first=sequence)
 
+    def latest_loss(self, uid: int) -> int:
+        """A revision since which no message of a conversation has gone."""
+        return self._events.removals.latest(uid)
+
     def cleared(self, uid: int, revision: int) -> None:
         """All messages of a conversation's own user were removed."""
         self._events.changes.note(uid, revision, 0)
