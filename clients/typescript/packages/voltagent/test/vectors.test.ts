@@ -49,6 +49,19 @@ describe("storing", () => {
     assert.deepEqual((await few.get("b"))?.vector, [0.5]);
   });
 
+  test("of a batch, too, each vector is stored as the nearest one that f32 has", async () => {
+    const uncached = new RemoraVectorAdapter({ ...options, cacheSize: 0 });
+    await uncached.storeBatch([
+      { id: "a", vector: [1, 2] },
+      { id: "b", vector: [Number.POSITIVE_INFINITY, Number.NaN] },
+      { id: "c", vector: [-Number.MAX_VALUE, 0.1] },
+    ]);
+
+    assert.deepEqual((await uncached.get("a"))?.vector, [1, 2]);
+    assert.deepEqual((await uncached.get("b"))?.vector, [Math.fround(1e17), 0]);
+    assert.deepEqual((await uncached.get("c"))?.vector, [-Math.fround(1e17), Math.fround(0.1)]);
+  });
+
   test("a known id replaces the vector and its metadata", async () => {
     await vectors.store("a", [1, 0], { old: true });
     await vectors.store("a", [0, 1]);
