@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import struct
 from collections import deque
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import lru_cache, partial
@@ -11,6 +10,7 @@ from typing import TypeAlias, cast
 
 from google.protobuf.descriptor import Descriptor
 from google.protobuf.message import Message as AnyMessage
+from msgspec import Struct
 
 from remora.v1 import checkpoint_pb2, checkpoint_service_pb2
 from remora.v1 import conversation_pb2 as conversation
@@ -94,31 +94,44 @@ REQUIRED_WITHIN: Mapping[str, Sequence[str]] = {
 
 
 def _is_vector(dimension_of: DimensionOf, embedding: Embedding) -> None:
-    _require_finite(embedding.values, "values")
-    numbers = struct.unpack(f"<{len(embedding.values) // FLOAT_BYTES}f", embedding.values)
-    if not any(numbers):
+    bits, count = _require_finite(embedding.values, "values"), len(embedding.values) // FLOAT_BYTES
+    if not bits & _float_bits(count).magnitudes:
         raise Violation("must not be all zero", "values")
     dimension = dimension_of(embedding.model)
-    if dimension and len(numbers) != dimension:
+    if dimension and count != dimension:
         raise Violation(f"must have the model's {dimension} dimensions", "values")
 
 
-def _require_finite(values: bytes, path: str) -> None:
-    """Raise Violation unless bytes are a vector of finite numbers. They are looked at together, as one large integer:
-    where all bits of an exponent are set, 1 more in it carries into the bit of the sign.
+class _FloatBits(Struct, frozen=True):
+    """Of so many floats of 32 bits: the bits of all exponents, the lowest bit of each, all signs, and all else."""
+
+    exponents: int
+    ones: int
+    signs: int
+    magnitudes: int
+
+
+def _require_finite(values: bytes, path: str) -> int:
+    """The bits of a vector as one large integer. Raises Violation unless the bytes are a vector of finite numbers. They
+    are looked at together: where all bits of an exponent are set, 1 more in it carries into the bit of the sign.
     """
     count, rest = divmod(len(values), FLOAT_BYTES)
     if rest:
         raise Violation(f"must be {FLOAT_BYTES} bytes for each dimension", path)
-    exponents, ones, signs = _float_bits(count)
-    if (int.from_bytes(values, "little") & exponents) + ones & signs:
+    known, bits = _float_bits(count), int.from_bytes(values, "little")
+    if (bits & known.exponents) + known.ones & known.signs:
         raise Violation("must be finite", path)
+    return bits
 
 
 @lru_cache(16)
-def _float_bits(count: int) -> tuple[int, int, int]:
-    """Of so many floats of 32 bits: the bits of all exponents, the lowest bit of each, and the bits of all signs."""
-    return _repeated(0x7F80_0000, count), _repeated(0x0080_0000, count), _repeated(0x8000_0000, count)
+def _float_bits(count: int) -> _FloatBits:
+    return _FloatBits(
+        _repeated(0x7F80_0000, count),
+        _repeated(0x0080_0000, count),
+        _repeated(0x8000_0000, count),
+        _repeated(0x7FFF_FFFF, count),
+    )
 
 
 def _repeated(bits: int, count: int) -> int:
