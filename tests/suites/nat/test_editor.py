@@ -242,6 +242,15 @@ async def test_removing_nothing_in_particular_removes_nothing(editor: RemoraEdit
     assert len(await editor.search("likes", user_id="sarah")) == 1
 
 
+async def test_a_list_of_no_ids_removes_nothing_of_its_user(editor: RemoraEditor) -> None:
+    await editor.add_items([remembered("likes tea")])
+
+    await editor.remove_items(user_id="sarah", memory_ids=[])
+    await editor.remove_items(user_id="sarah", memory_id="")
+
+    assert memories(await editor.search("likes", user_id="sarah")) == ["likes tea"]
+
+
 async def test_items_keep_whose_request_they_come_from(client: AsyncRemora) -> None:
     state = ContextState.get()
     identify("sarah")

@@ -270,7 +270,7 @@ class RemoraEditor(MemoryEditor):
         user_id: str | None = None,
         *,
         memory_id: str | None = None,
-        memory_ids: Collection[str] = (),
+        memory_ids: Collection[str] | None = None,
         tags: Collection[str] = (),
         where: Where | None = None,
         filter: Where | None = None,  # noqa: A002 - what others call it
@@ -278,21 +278,26 @@ class RemoraEditor(MemoryEditor):
     ) -> None:
         """Removes the items with these ids or, of a user, those that match, or all.
 
-        Ids alone are enough: they are those of `RemoraMemoryItem`. With nothing given, nothing is removed.
+        Ids alone are enough: they are those of `RemoraMemoryItem`. With nothing given, or an empty list of ids, nothing
+        is removed.
         """
         _say_ignored("remove_items", ignored)
-        _TEXTS.require(memory_ids, "memory_ids")
+        if memory_ids is not None:
+            _TEXTS.require(memory_ids, "memory_ids")
         _TEXTS.require(tags, "tags")
-        ids = [*memory_ids, *([memory_id] if memory_id else [])]
         conditions = _where(where, filter)
-        if ids:
-            await self.flush(user_id)
-            await self._client.delete_memory_items(ids, user_id=user_id)
+        if memory_id is not None or memory_ids is not None:
+            await self._remove([each for each in (memory_id, *(memory_ids or ())) if each], user_id)
         elif tags or conditions:
             memory = await self._settled(_user(user_id))
             await memory.delete_where(tags=list(tags), where=conditions)
         elif user_id:
             await (await self._settled(user_id)).clear()
+
+    async def _remove(self, ids: Sequence[str], user_id: str | None) -> None:
+        if ids:
+            await self.flush(user_id)
+            await self._client.delete_memory_items(ids, user_id=user_id)
 
     async def _settled(self, user: str) -> AsyncMemoryItems:
         """A user's items, with those that were added in the background."""
