@@ -76,6 +76,14 @@ def test_reads_do_not_see_the_writes_of_their_batch(store: RemoraStore) -> None:
     assert store.list_namespaces() == [("tom",), NS]
 
 
+async def test_a_store_in_asyncio_is_opened_as_others_are(server: Server, tenant: str) -> None:
+    async with RemoraStore.from_conn_string(server.endpoint, tenant=tenant, timeout=PATIENCE) as store:
+        await store.setup()
+        await store.aput(NS, "a", {"n": 1})
+
+        assert keys(await store.asearch(NS)) == ["a"]
+
+
 async def test_a_search_of_several_pages_does_not_see_the_writes_of_its_batch(store: RemoraStore) -> None:
     names = [f"{number:04}" for number in range(1_100)]
     store.batch([PutOp(NS, name, {"n": 1}) for name in names])

@@ -5,7 +5,7 @@ within one turn of the loop.
 import asyncio
 import threading
 import weakref
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Generic, TypeVar
@@ -24,6 +24,14 @@ _SETTLING = 0.05
 
 T = TypeVar("T")
 R = TypeVar("R")
+
+
+class Done:
+    """What is done already, and may be awaited."""
+
+    def __await__(self) -> Generator[None, None, None]:
+        return
+        yield
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 import asyncio
 import itertools
 import random
-from collections.abc import AsyncIterator, Generator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Self, cast
 
@@ -23,7 +23,7 @@ from remora._saved_checkpoints import Saved
 from remora.langgraph import _checkpoints as checkpoints
 from remora.langgraph._checkpoints import Codec
 from remora.langgraph._conversations import Conversations
-from remora.langgraph._server import Options, Server
+from remora.langgraph._server import Done, Options, Server
 from remora.v1 import checkpoint_service_pb2 as wire
 
 STRATEGIES = {
@@ -86,7 +86,7 @@ class RemoraSaver(BaseCheckpointSaver[str]):
         """A saver that `with` or `async with` closes. The arguments are those of the constructor."""
         return cls(conn_string, serde=serde, token=token, tenant=tenant, timeout=timeout, messages=messages)
 
-    def setup(self) -> "Done":
+    def setup(self) -> Done:
         """Does nothing, as the server needs no setup; it may be awaited."""
         return Done()
 
@@ -304,14 +304,6 @@ class RemoraSaver(BaseCheckpointSaver[str]):
             return {}
         steps = await self._server.concurrent.history(_history_request(config, channels))
         return self._codec.history(channels, steps)
-
-
-class Done:
-    """What is done already, and may be awaited."""
-
-    def __await__(self) -> Generator[None, None, None]:
-        return
-        yield
 
 
 def _saved_config(config: RunnableConfig, checkpoint: Checkpoint) -> RunnableConfig:

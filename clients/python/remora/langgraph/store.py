@@ -27,7 +27,7 @@ from remora.langgraph._operations import (
     refuse_one_text,
     sweep_seconds,
 )
-from remora.langgraph._server import fail_closed, settled
+from remora.langgraph._server import Done, fail_closed, settled
 from remora.v1 import store_service_pb2 as wire
 
 SWEEP_MINUTES = 5.0
@@ -145,8 +145,9 @@ class RemoraStore(_Memory, BaseStore):
     ) -> None:
         await self.aclose()
 
-    def setup(self) -> None:
-        """Does nothing, as the server needs no setup."""
+    def setup(self) -> Done:
+        """Does nothing, as the server needs no setup; it may be awaited."""
+        return Done()
 
     def close(self) -> None:
         """Stops the sweeper, and closes the connection that threads use."""
