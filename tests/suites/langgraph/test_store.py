@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -26,7 +27,7 @@ from tests.suites.conftest import Server
 from tests.suites.langgraph.conftest import patient_client, patient_store
 
 from remora.errors import ClientClosedError, InvalidFieldError
-from remora.langgraph import AsyncRemoraStore, RemoraStore
+from remora.langgraph import AsyncRemoraStore, RemoraStore, _operations
 
 NS = ("users", "sarah")
 
@@ -274,6 +275,19 @@ def test_more_than_a_page_is_found(store: RemoraStore) -> None:
     assert len(store.search(("many",), limit=2_000)) == 1_100
     assert len(store.list_namespaces(prefix=("many",), limit=2_000)) == 1_100
     assert store.search(("many",), limit=0) == []
+
+
+async def test_more_pages_than_calls_may_be_nested_are_found(
+    server: Server, tenant: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    count = sys.getrecursionlimit()
+    with patient_store(server.endpoint, tenant=tenant) as store:
+        store.batch([PutOp(("many", str(n)), "k", {"n": n}) for n in range(count)])
+        monkeypatch.setattr(_operations, "LARGEST_PAGE", 1)
+
+        assert len(store.search(("many",), limit=count + 1)) == count
+        assert len(await store.asearch(("many",), limit=count + 1)) == count
+        await store.aclose()
 
 
 def test_the_items_of_a_user_go_with_the_user(server: Server, tenant: str) -> None:

@@ -367,8 +367,11 @@ def _rest_of(op: Op, result: wire.OperationResult) -> Op | None:
 
 
 def joined(first: Result, rest: Result) -> Result:
-    """The result of an operation whose rest was read by itself."""
-    return [*first, *cast("list[Any]", rest)] if isinstance(first, list) else rest
+    """The result of an operation whose rest was read by itself; a list is lengthened."""
+    if not isinstance(first, list):
+        return rest
+    first.extend(cast("list[Any]", rest))
+    return first
 
 
 def _result(op: Op, found: wire.OperationResult) -> Result:

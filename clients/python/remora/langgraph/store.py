@@ -21,6 +21,7 @@ from remora.langgraph._embedding import Embedder
 from remora.langgraph._operations import (
     Batch,
     Index,
+    Vectors,
     check_ttl,
     check_user_label,
     joined,
@@ -184,20 +185,41 @@ class RemoraStore(_Memory, BaseStore):
     def batch(self, ops: Iterable[Op]) -> list[Result]:
         """Runs operations: first the reads, then the writes, all or none."""
         batch = self._batch(ops)
-        vectors, queries = self._embedder.of(batch) if self._embedder else ({}, {})
-        calls = self._blocking._calls  # noqa: SLF001 - of this package
         found: dict[int, Result] = {}
-        for held, request in batch.requests(vectors, queries):
-            request.min_revision = calls.revision.value
-            send = calls.write if _writes(request) else calls.read
-            try:
-                response = send(calls.stubs.store.ExecuteOperations, request)
-            except InvalidFieldError as error:
-                raise batch.told(error, held) from error.__cause__
+        for held, request in batch.requests(*self._vectors(batch)):
+            response = self._execute(batch, held, request)
             found.update(batch.results(held, response))
             for rest in batch.rests(held, response):
-                found[rest.index] = joined(found[rest.index], self.batch([rest.op])[0])
+                found[rest.index] = joined(found[rest.index], self._all(rest.op))
         return [found.get(at) for at in range(len(batch.ops))]
+
+    def _all(self, op: Op) -> Result:
+        """What one read finds, page after page."""
+        found: Result = None
+        rest: Op | None = op
+        while rest is not None:
+            batch = self._batch([rest])
+            [(held, request)] = batch.requests(*self._vectors(batch))
+            response = self._execute(batch, held, request)
+            [(_, page)] = batch.results(held, response)
+            found = joined(found, page)
+            rest = next((each.op for each in batch.rests(held, response)), None)
+        return found
+
+    def _vectors(self, batch: Batch) -> tuple[Vectors, Vectors]:
+        return self._embedder.of(batch) if self._embedder else ({}, {})
+
+    def _execute(
+        self, batch: Batch, held: Sequence[int], request: wire.ExecuteOperationsRequest
+    ) -> wire.ExecuteOperationsResponse:
+        calls = self._blocking._calls  # noqa: SLF001 - of this package
+        request.min_revision = calls.revision.value
+        send: Any = calls.write if _writes(request) else calls.read
+        try:
+            response: wire.ExecuteOperationsResponse = send(calls.stubs.store.ExecuteOperations, request)
+        except InvalidFieldError as error:
+            raise batch.told(error, held) from error.__cause__
+        return response
 
     async def abatch(self, ops: Iterable[Op]) -> list[Result]:
         """The same, in one round trip with what else is asked for in this turn of the event loop."""
@@ -418,21 +440,45 @@ class _Tick:
 
 async def _run(client: AsyncRemora, store: _Memory, ops: Iterable[Op]) -> list[Result]:
     batch = store._batch(ops)  # noqa: SLF001 - of this module
-    embedder = store._embedder  # noqa: SLF001 - of this module
-    vectors, queries = await embedder.aof(batch) if embedder else ({}, {})
-    calls = client._calls  # noqa: SLF001 - of this package
     found: dict[int, Result] = {}
-    for held, request in batch.requests(vectors, queries):
-        request.min_revision = calls.revision.value
-        send = calls.write if _writes(request) else calls.read
-        try:
-            response = await send(cast("Any", calls.stubs.store.ExecuteOperations), request)
-        except InvalidFieldError as error:
-            raise batch.told(error, held) from error.__cause__
+    for held, request in batch.requests(*await _vectors(store, batch)):
+        response = await _execute(client, batch, held, request)
         found.update(batch.results(held, response))
         for rest in batch.rests(held, response):
-            found[rest.index] = joined(found[rest.index], (await _run(client, store, [rest.op]))[0])
+            found[rest.index] = joined(found[rest.index], await _all(client, store, rest.op))
     return [found.get(at) for at in range(len(batch.ops))]
+
+
+async def _all(client: AsyncRemora, store: _Memory, op: Op) -> Result:
+    """What one read finds, page after page."""
+    found: Result = None
+    rest: Op | None = op
+    while rest is not None:
+        batch = store._batch([rest])  # noqa: SLF001 - of this module
+        [(held, request)] = batch.requests(*await _vectors(store, batch))
+        response = await _execute(client, batch, held, request)
+        [(_, page)] = batch.results(held, response)
+        found = joined(found, page)
+        rest = next((each.op for each in batch.rests(held, response)), None)
+    return found
+
+
+async def _vectors(store: _Memory, batch: Batch) -> tuple[Vectors, Vectors]:
+    embedder = store._embedder  # noqa: SLF001 - of this module
+    return await embedder.aof(batch) if embedder else ({}, {})
+
+
+async def _execute(
+    client: AsyncRemora, batch: Batch, held: Sequence[int], request: wire.ExecuteOperationsRequest
+) -> wire.ExecuteOperationsResponse:
+    calls = client._calls  # noqa: SLF001 - of this package
+    request.min_revision = calls.revision.value
+    send: Any = calls.write if _writes(request) else calls.read
+    try:
+        response: wire.ExecuteOperationsResponse = await send(calls.stubs.store.ExecuteOperations, request)
+    except InvalidFieldError as error:
+        raise batch.told(error, held) from error.__cause__
+    return response
 
 
 async def _delete_namespace(client: AsyncRemora, namespace_prefix: tuple[str, ...]) -> None:
