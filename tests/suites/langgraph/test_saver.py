@@ -76,6 +76,15 @@ def test_a_growing_list_is_found_at_every_version(saver: RemoraSaver) -> None:
     assert listed[0].checkpoint["channel_values"]["messages"] == messages
 
 
+def test_a_first_checkpoint_keeps_its_values_where_nobody_says_which_are_new(saver: RemoraSaver) -> None:
+    made = checkpoint("1", my_key=("3", "meow"), node=("3", "node"))
+    made["channel_versions"]["__start__"] = "2"
+
+    at = saver.put(config("t"), made, {}, {})
+
+    assert values_of(saver, at) == {"my_key": "meow", "node": "node"}
+
+
 def test_two_branches_may_give_one_version_different_values(saver: RemoraSaver) -> None:
     root = put(saver, config("t"), checkpoint("1", a=("1", ["root"])))
     left = put(saver, root, checkpoint("2", a=("2", ["root", "left"])))

@@ -69,7 +69,7 @@ class Codec:
         metadata: CheckpointMetadata,
         new_versions: ChannelVersions,
     ) -> Saved:
-        """A checkpoint with the values that are new in it."""
+        """A checkpoint with the values that are new in it: of one without a parent, all, if nobody says which."""
         thread_id, checkpoint_ns, parent_id = names(config)
         kept = get_checkpoint_metadata(config, metadata)
         saved = Saved(wire.CheckpointDraft())
@@ -86,10 +86,11 @@ class Codec:
         rest = {key: value for key, value in checkpoint.items() if key not in _OWN_FIELDS}
         given.type, given.data = _dumped(self._serde, rest)
         values = checkpoint["channel_values"]
+        new = new_versions or (() if parent_id else values)  # nothing before it could have its values
         for channel, version in checkpoint["channel_versions"].items():
             told = given.channels.add(channel=channel)
             set_version(told.version, version)
-            if channel not in new_versions:
+            if channel not in new:
                 continue
             if channel in values:
                 value = draft.values.add(channel=channel).value

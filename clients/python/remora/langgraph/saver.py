@@ -192,7 +192,10 @@ class RemoraSaver(BaseCheckpointSaver[str]):
         metadata: CheckpointMetadata,
         new_versions: ChannelVersions,
     ) -> RunnableConfig:
-        """Saves a checkpoint, with the values of the channels that are in `new_versions`."""
+        """Saves a checkpoint, with the values of the channels that are in `new_versions`.
+
+        Of a checkpoint without a parent, an empty `new_versions` means all channels.
+        """
         saved = self._codec.saved_checkpoint(config, checkpoint, metadata, new_versions)
         self._server.blocking.save(saved)
         self._offer(saved, checkpoint, new_versions)
@@ -205,7 +208,10 @@ class RemoraSaver(BaseCheckpointSaver[str]):
         metadata: CheckpointMetadata,
         new_versions: ChannelVersions,
     ) -> RunnableConfig:
-        """Saves a checkpoint, with the values of the channels that are in `new_versions`."""
+        """Saves a checkpoint, with the values of the channels that are in `new_versions`.
+
+        Of a checkpoint without a parent, an empty `new_versions` means all channels.
+        """
         saved = self._codec.saved_checkpoint(config, checkpoint, metadata, new_versions)
         await self._server.concurrent.save(saved)
         self._offer(saved, checkpoint, new_versions)
