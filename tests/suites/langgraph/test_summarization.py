@@ -135,6 +135,16 @@ def test_the_server_summarises_where_no_model_is_given(server: Server, tenant: s
     assert texts(given[-1])[-1] == "And now?"
 
 
+def test_a_thread_without_a_user_is_that_of_the_default_user(server: Server, tenant: str, memory: Remora) -> None:
+    with node_of(server, tenant, None) as node:
+        running = graph(node)
+        for said in SAID[:2]:
+            running.invoke({"messages": [("user", said)]}, {"configurable": {"thread_id": "trip"}})
+
+    kept = memory.conversation("trip", user_id="default").messages(None, view="all")
+    assert [message.text for message in kept] == [SAID[0], "I see.", SAID[1]]
+
+
 def test_the_system_message_stays_first_and_no_call_is_parted_from_its_result(server: Server, tenant: str) -> None:
     call = {"name": "harbour", "args": {"city": "Lisbon"}, "id": "c1"}
     asked = [

@@ -153,7 +153,7 @@ class SummarizationNode(Runnable[Any, dict[str, Any]]):
         configurable = (config or {}).get("configurable") or {}
         if configurable.get("thread_id") is None:
             raise ValueError("the config has no thread_id: invoke the graph with configurable={'thread_id': ...}")
-        user_id = str(configurable.get("user_id") or "")
+        user_id = str(configurable.get("user_id") or "") or None
         return client.conversation(str(configurable["thread_id"]), user_id=user_id, short_term=self.policy)
 
     def _append(self, chat: Conversation, messages: Sequence[AnyMessage]) -> bool:
