@@ -192,6 +192,29 @@ def test_pages_by_vector_are_exact(store: RemoraStore) -> None:
     assert [len(page) for page in pages] == [5, 5, 5, 5, 0]
 
 
+@pytest.mark.parametrize(
+    ("distance", "scores"),
+    [
+        ("cosine", {"long": 1.0, "near": 0.8, "far": 0.0}),
+        ("inner_product", {"long": 9.0, "near": 0.8, "far": 0.0}),
+        ("l2", {"near": -(0.4**0.5), "far": -(2**0.5), "long": -8.0}),
+    ],
+)
+@pytest.mark.parametrize("paths", ["fields", "text_fields"])
+def test_more_is_nearer_by_every_distance(
+    server: Server, tenant: str, distance: str, scores: dict[str, float], paths: str
+) -> None:
+    vectors = {"q": [1.0, 0.0], "long": [9.0, 0.0], "near": [0.8, 0.6], "far": [0.0, 1.0]}
+    index: Any = {"embed": lambda texts: [vectors[text] for text in texts], "distance_type": distance, paths: ["said"]}
+    with patient_store(server.endpoint, index=index, tenant=tenant) as store:
+        store.batch([PutOp(NS, name, {"said": name, "other": 1}) for name in scores])
+
+        found = store.search(NS, query="q")
+
+    assert {item.key: item.score for item in found} == pytest.approx(scores, abs=1e-6)
+    assert keys(found) == list(scores)
+
+
 def test_an_item_with_many_vectors_is_one_result(server: Server, tenant: str) -> None:
     with patient_store(server.endpoint, index=indexed(fields=["texts[*]"]), tenant=tenant) as store:
         store.put(NS, "many", {"texts": ["a", "aa", "aaa", "ab", "a"]})
