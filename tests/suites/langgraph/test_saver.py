@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import copy
+import gc
 import random
 import threading
 from collections.abc import Callable, Iterator
@@ -18,7 +19,7 @@ from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from tests.patience import PATIENCE
 from tests.suites.conftest import Server
-from tests.suites.langgraph.conftest import patient_saver
+from tests.suites.langgraph.conftest import patient_saver, patient_store
 
 from remora.errors import ClientClosedError, InvalidFieldError, RemoraError
 from remora.langgraph import RemoraSaver
@@ -419,6 +420,22 @@ def test_what_the_server_refuses_is_told_with_the_names_of_arguments(
         call(saver)
 
     assert str(refused.value).startswith(told)
+
+
+def test_connections_of_loops_that_ended_do_not_add_up(server: Server, tenant: str) -> None:
+    saver = patient_saver(server.endpoint, tenant=tenant)
+    store = patient_store(server.endpoint, tenant=tenant)
+
+    async def turn() -> None:
+        assert await saver.aget_tuple(config("t")) is None
+        assert await store.aget(("a",), "k") is None
+
+    for _ in range(5):
+        asyncio.run(turn())
+
+    gc.collect()
+    loops = {*saver._server._loops, *store._loops}
+    assert len(loops) == 1
 
 
 def test_a_loop_that_ends_is_still_told_how_its_calls_ended() -> None:

@@ -5,7 +5,7 @@ within one turn of the loop.
 import asyncio
 import threading
 import weakref
-from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Iterable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Iterable, MutableMapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Generic, TypeVar
@@ -70,6 +70,7 @@ class Server:
         with self._lock:
             found = self._loops.get(loop)
             if found is None:
+                forget_ended(self._loops)
                 given = self._options
                 client = AsyncRemora(given.endpoint, token=given.token, tenant=given.tenant, timeout=given.timeout)
                 found = self._loops[loop] = Concurrent(client, given.timeout)
@@ -242,6 +243,12 @@ async def settled(call: Awaitable[T]) -> T:
 
 def _ended(answers: Sequence[asyncio.Future[Any]], _: asyncio.Task[None]) -> None:
     fail_closed(answers)
+
+
+def forget_ended(loops: MutableMapping[asyncio.AbstractEventLoop, Any]) -> None:
+    """Forgets what belongs to event loops that have ended, and keeps them from being collected."""
+    for ended in [loop for loop in loops if loop.is_closed()]:
+        del loops[ended]
 
 
 def fail_closed(answers: Iterable[asyncio.Future[Any]]) -> None:

@@ -28,7 +28,7 @@ from remora.langgraph._operations import (
     refuse_one_text,
     sweep_seconds,
 )
-from remora.langgraph._server import Done, fail_closed, settled
+from remora.langgraph._server import Done, fail_closed, forget_ended, settled
 from remora.v1 import store_service_pb2 as wire
 
 SWEEP_MINUTES = 5.0
@@ -179,6 +179,7 @@ class RemoraStore(_Memory, BaseStore):
         with self._lock:
             tick = self._loops.get(loop)
             if tick is None:
+                forget_ended(self._loops)
                 tick = self._loops[loop] = _Tick(AsyncRemora(**cast("Any", self._reached)), self)
             return tick
 
