@@ -246,6 +246,14 @@ def test_a_vector_of_another_dimension_is_refused(server: Server, tenant: str) -
         assert store.get(NS, "a") is None
 
 
+def test_a_model_that_makes_too_few_vectors_is_named_and_nothing_is_written(server: Server, tenant: str) -> None:
+    with patient_store(server.endpoint, index=indexed(embed=lambda texts: embed(texts)[1:]), tenant=tenant) as store:
+        with pytest.raises(ValueError, match="embed gave 1 vectors for 2 texts"):
+            store.batch([PutOp(NS, "a", {"text": "a"}), PutOp(NS, "b", {"text": "b"})])
+
+        assert store.search(NS) == []
+
+
 def test_a_text_is_embedded_once(server: Server, tenant: str) -> None:
     seen: list[str] = []
 

@@ -1,7 +1,7 @@
 """The vectors that an index's own embeddings make of texts and queries."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from langchain_core.embeddings import Embeddings
 from langgraph.store.base.embed import EmbeddingsLambda
@@ -37,5 +37,8 @@ class Embedder:
             queries = await asyncio.gather(*(own.aembed_query(query) for query in batch.queries))
         return self._packed(batch.to_embed, texts), self._packed(batch.queries, queries)
 
-    def _packed(self, texts: Sequence[str], vectors: Sequence[Sequence[float]]) -> Vectors:
-        return {text: self._index.packed(vector) for text, vector in zip(texts, vectors, strict=True)}
+    def _packed(self, texts: Sequence[str], vectors: Iterable[Sequence[float]]) -> Vectors:
+        made = list(vectors)
+        if len(made) != len(texts):
+            raise ValueError(f"embed gave {len(made)} vectors for {len(texts)} texts; it must give one for each")
+        return {text: self._index.packed(vector) for text, vector in zip(texts, made, strict=True)}
