@@ -75,13 +75,17 @@ def test_the_readmes_first_two_commands_are_the_demo_and_the_tests() -> None:
     assert console_lines(README)[:2] == ["make demo", "make test"]
 
 
-def test_an_example_whose_store_has_an_index_installs_the_model_before_the_server_starts() -> None:
-    indexed = [path.parent for path in ROOT.glob("examples/*/agent.*") if "RemoraStore(" in path.read_text("utf-8")]
+def test_who_is_shown_what_needs_the_model_is_told_to_install_it_before_the_server_starts() -> None:
+    examples = {path.parent / "README.md": path.read_text("utf-8") for path in ROOT.glob("examples/*/agent.*")}
+    pages = [*PAGES, *ROOT.glob("clients/typescript/packages/*/README.md")]
+    shown = {**examples, **{page: page.read_text("utf-8") for page in pages}}
+    needing = [page for page, text in shown.items() if re.search(r"RemoraStore\(.*\bindex\b|RemoraMemory\(", text)]
 
-    assert {path.name for path in indexed} == {"langgraph", "langgraph-js"}
-    for folder in indexed:
-        shown = [line.split("#")[0].strip() for line in console_lines(folder / "README.md")]
-        assert shown.index("remora model install") < shown.index("remora serve &")
+    serving = [page for page in needing if "remora serve" in "\n".join(console_lines(page))]
+    assert {page.parent.name for page in serving} >= {"langgraph", "langgraph-js", "voltagent", "docs"}
+    for page in serving:
+        told = "\n".join(console_lines(page))
+        assert -1 < told.find("remora model install") < told.find("remora serve"), page
 
 
 def test_every_command_that_a_page_shows_is_understood() -> None:
