@@ -7,7 +7,7 @@ import copy
 import gc
 import random
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -21,7 +21,7 @@ from tests.patience import PATIENCE
 from tests.suites.conftest import Server
 from tests.suites.langgraph.conftest import patient_saver, patient_store
 
-from remora.errors import ClientClosedError, InvalidFieldError, RemoraError
+from remora.errors import ClientClosedError, DeadlineExceededError, InvalidFieldError, RemoraError
 from remora.langgraph import RemoraSaver
 from remora.langgraph._server import Tick
 
@@ -249,6 +249,20 @@ async def test_one_wrong_call_of_a_turn_fails_alone(server: Server, tenant: str)
         assert isinstance(results[0], RemoraError)
         assert results[1] == config("t", "1")
         assert await saver.aget_tuple(config("t")) is not None
+
+
+async def test_calls_of_one_turn_that_end_at_their_deadline_do_not_wait_for_another() -> None:
+    asked: list[Sequence[int]] = []
+
+    async def ask(several: Sequence[int]) -> Sequence[None]:
+        asked.append(several)
+        raise DeadlineExceededError("no answer")
+
+    turn = Tick[int, None](ask, lambda several: [several])
+    results = await asyncio.gather(*map(turn.add, range(3)), return_exceptions=True)
+
+    assert asked == [[0, 1, 2]]
+    assert all(isinstance(result, DeadlineExceededError) for result in results)
 
 
 async def test_what_is_under_way_when_a_saver_is_closed_fails(silent: str) -> None:

@@ -26,7 +26,7 @@ from tests.patience import PATIENCE
 from tests.suites.conftest import Server
 from tests.suites.langgraph.conftest import patient_client, patient_store
 
-from remora.errors import ClientClosedError, InvalidFieldError
+from remora.errors import ClientClosedError, DeadlineExceededError, InvalidFieldError
 from remora.langgraph import AsyncRemoraStore, RemoraStore, _operations
 
 NS = ("users", "sarah")
@@ -437,6 +437,23 @@ async def test_a_call_that_is_refused_fails_alone(server: Server, tenant: str) -
         assert outcomes[0] is None
         assert all(isinstance(outcome, Exception) for outcome in outcomes[1:])
         assert keys(await store.asearch(())) == ["a"]
+
+
+async def test_calls_of_one_turn_that_end_at_their_deadline_do_not_wait_for_another(
+    silent: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[list[Op]] = []
+
+    async def ends(_: object, ops: list[Op]) -> None:
+        asked.append(ops)
+        raise DeadlineExceededError("no answer")
+
+    monkeypatch.setattr("remora.langgraph.store._Tick._results", ends)
+    async with RemoraStore(silent) as store:
+        results = await asyncio.gather(*(store.aget(NS, key) for key in "abc"), return_exceptions=True)
+
+    assert [[op.key for op in ops] for ops in asked] == [["a", "b", "c"]]  # type: ignore[union-attr]
+    assert all(isinstance(result, DeadlineExceededError) for result in results)
 
 
 @pytest.mark.parametrize("kind", [RemoraStore, AsyncRemoraStore])

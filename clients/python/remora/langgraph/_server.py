@@ -15,7 +15,7 @@ from remora._checkpoint_calls import LONG_WORK, Blocking, name_of, new_id
 from remora._requests import REQUEST_BYTES
 from remora._saved_checkpoints import MOST_AT_ONCE, Saved, in_requests, omitted
 from remora._status import closed_meanwhile
-from remora.errors import RemoraError
+from remora.errors import DeadlineExceededError, ModelUnreachableError, RemoraError, UnavailableError
 from remora.v1 import checkpoint_service_pb2 as wire
 
 UPLOADS_AT_ONCE = 4
@@ -218,15 +218,25 @@ class Tick(Generic[T, R]):
                 if not answer.done():
                     answer.set_result(found)
         except RemoraError as error:
-            if len(group) == 1:
-                _fail(answers, error)
+            if len(group) == 1 or not may_be_of_one(error):
+                fail(error, answers)
             else:
-                # One of them may be to blame: the others need not fail with it.
                 for asked, answer in zip(group, answers, strict=True):
                     await self._answer([asked], [answer])
         except Exception as error:
-            _fail(answers, error)
+            fail(error, answers)
             raise
+
+
+def may_be_of_one(error: Exception) -> bool:
+    """Whether one of several that were asked for at once may be to blame: the others need not fail with it.
+
+    Where the server is not reached, or has no time or room, each would only wait as long again.
+    """
+    if isinstance(error, ModelUnreachableError):
+        return True
+    passes = isinstance(error, RemoraError) and error.retry_delay is not None
+    return not passes and not isinstance(error, UnavailableError | DeadlineExceededError)
 
 
 async def settled(call: Awaitable[T]) -> T:
@@ -253,10 +263,11 @@ def forget_ended(loops: MutableMapping[asyncio.AbstractEventLoop, Any]) -> None:
 
 def fail_closed(answers: Iterable[asyncio.Future[Any]]) -> None:
     """Fails what nobody answers any more: the connection was closed, which cancels the calls in progress."""
-    _fail(answers, closed_meanwhile())
+    fail(closed_meanwhile(), answers)
 
 
-def _fail(answers: Iterable[asyncio.Future[Any]], error: Exception) -> None:
+def fail(error: Exception, answers: Iterable[asyncio.Future[Any]]) -> None:
+    """Tells those who still wait that it failed."""
     for answer in answers:
         if not answer.done():
             answer.set_exception(error)

@@ -28,7 +28,7 @@ from remora.langgraph._operations import (
     refuse_one_text,
     sweep_seconds,
 )
-from remora.langgraph._server import Done, fail_closed, forget_ended, settled
+from remora.langgraph._server import Done, fail, fail_closed, forget_ended, may_be_of_one, settled
 from remora.v1 import store_service_pb2 as wire
 
 SWEEP_MINUTES = 5.0
@@ -426,11 +426,11 @@ class _Tick:
         self, waiting: Sequence[tuple[list[Op], asyncio.Future[list[Result]]]], error: Exception
     ) -> None:
         """One of them may be to blame: the others need not fail with it."""
-        if len(waiting) > 1:
+        if len(waiting) > 1 and may_be_of_one(error):
             for each in waiting:
                 await self._answer([each])
-        elif not waiting[0][1].done():
-            waiting[0][1].set_exception(error)
+        else:
+            fail(error, (answer for _, answer in waiting))
 
     async def _results(self, ops: list[Op]) -> list[Result]:
         store = self._store()
