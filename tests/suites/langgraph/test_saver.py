@@ -155,6 +155,17 @@ def test_writes_are_in_the_order_of_their_paths_and_come_once(saver: RemoraSaver
     ]
 
 
+def test_tasks_may_be_as_deep_in_others_as_they_like(saver: RemoraSaver) -> None:
+    at = put(saver, config("t"), checkpoint("1"))
+    saver.put_writes(at, [("a", 2)], "task-2", "~b" + ", ~é" * 2_000)
+    saver.put_writes(at, [("a", 1)], "task-1", "~a" + ", ~é" * 2_000)
+
+    found = saver.get_tuple(at)
+
+    assert found is not None
+    assert found.pending_writes == [("task-1", "a", 1), ("task-2", "a", 2)]
+
+
 def test_threads_are_listed_together_and_filtered(saver: RemoraSaver) -> None:
     for number in range(5):
         put(saver, config(f"t{number}", user_id=f"u{number % 2}"), checkpoint(f"{number}"), score=number)

@@ -25,6 +25,9 @@ from remora.v1 import checkpoint_service_pb2 as wire
 _OWN_FIELDS = frozenset({"id", "channel_values", "channel_versions"})
 """What the contract has fields for; the rest of a checkpoint is opaque."""
 
+_LONGEST_PATH = 4_096
+"""Bytes of the path of a task, which only orders writes: that of tasks in tasks in tasks may be longer."""
+
 Names: TypeAlias = tuple[str, str, str]
 """A thread, a namespace and a checkpoint."""
 NO_THREAD = 'a checkpoint is kept under a thread: the config needs {"configurable": {"thread_id": …}}'
@@ -104,7 +107,8 @@ class Codec:
         self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str
     ) -> Saved:
         """What a task wrote."""
-        saved = Saved(task=wire.TaskWrites(name=name(config), task_id=task_id, task_path=task_path))
+        path = utf8(task_path, "task_path").encode()[:_LONGEST_PATH].decode(errors="ignore")
+        saved = Saved(task=wire.TaskWrites(name=name(config), task_id=task_id, task_path=path))
         task = cast("wire.TaskWrites", saved.task)
         task.replace = all(channel in WRITES_IDX_MAP for channel, _ in writes)
         task.user_id = _text(get_checkpoint_metadata(config, {}), "user_id")
