@@ -12,6 +12,7 @@ import {
 import { type Fresh, ids, server } from "./fresh.js";
 
 const { fresh } = server();
+const another = server();
 let options: Fresh;
 let storage: RemoraStorage;
 
@@ -437,4 +438,15 @@ test("memory and historyMemory may be two tenants", async () => {
 
   assert.deepEqual(await histories.getMessages(), []);
   assert.equal(await storage.getHistoryEntry("h"), undefined);
+});
+
+test("memory and historyMemory may be two servers", async () => {
+  const histories = new RemoraStorage({ ...options, endpoint: another.fresh().endpoint });
+  await storage.addMessage(message("a"));
+  await histories.addHistoryEntry("h", { status: "working" }, "agent");
+
+  assert.deepEqual(await histories.getMessages(), []);
+  assert.equal(await storage.getHistoryEntry("h"), undefined);
+  assert.equal((await histories.getHistoryEntry("h"))?.status, "working");
+  await histories.close();
 });
