@@ -2,7 +2,8 @@
 
 import assert from "node:assert/strict";
 import { beforeEach, describe, test } from "node:test";
-import { InMemoryVectorAdapter, Memory, VectorError } from "@voltagent/core";
+import { AiSdkEmbeddingAdapter, InMemoryVectorAdapter, Memory, VectorError } from "@voltagent/core";
+import { MockEmbeddingModelV3 } from "ai/test";
 import { RemoraEmbeddingAdapter, RemoraMemory, RemoraMemoryAdapter, RemoraVectorAdapter } from "../src/index.js";
 import { type Fresh, ids, said, server } from "./fresh.js";
 
@@ -301,6 +302,23 @@ describe("with a memory", () => {
     assert.deepEqual(ids(found), ["bye", "train"]);
     await memory.deleteConversation("c");
     assert.equal(await vectors.count(), 0);
+  });
+
+  test("VoltAgent's own Memory embeds with a model of the AI SDK, for both adapters", async () => {
+    const doEmbed = async ({ values }: { values: string[] }) => ({
+      embeddings: values.map((value) => [1, value.includes("train") ? 5 : 0]),
+      warnings: [],
+    });
+    const embedding = new AiSdkEmbeddingAdapter(new MockEmbeddingModelV3({ doEmbed }));
+    const memory = new Memory({ storage: new RemoraMemoryAdapter(options), embedding, vector: vectors });
+    await memory.createConversation({ id: "c", userId: "u", resourceId: "r", title: "T", metadata: {} });
+    await memory.addMessages([said("late", "The train is late."), said("cake", "Four eggs.")], "u", "c");
+    await memory.addMessage(said("bye"), "u", "c");
+
+    const found = await memory.getMessagesWithSemanticSearch("u", "c", "which train?", { limit: 1, semanticLimit: 1 });
+
+    assert.deepEqual(ids(found), ["bye", "late"]);
+    assert.deepEqual((await vectors.get("msg_c_late"))?.vector, [1, 5]);
   });
 
   test("RemoraMemory finds documents beside messages", async () => {
