@@ -510,6 +510,24 @@ def test_a_difference_says_what_came_in_and_what_went_out_and_why(caller: Direct
     assert "the budget was 50 tokens and is 40" in found.differences
 
 
+def test_a_difference_of_searches_says_what_was_asked_otherwise(caller: DirectCaller) -> None:
+    before = search(caller, options=pb.SearchOptions(k=1))
+    after = search(caller, text="tax office", options=pb.SearchOptions(k=2), index_wait={"seconds": 1})
+    of_user = search(caller, conversation=None, user_id="u", text="tax office", options=pb.SearchOptions(k=2))
+
+    assert diff(caller, before.receipt_id, before.receipt_id).differences == []
+    assert diff(caller, before.receipt_id, after.receipt_id).differences == [
+        "the query was `cats` and is `tax office`",
+        "`options` of the request differs",
+        "`index_wait` of the request differs",
+    ]
+    assert diff(caller, after.receipt_id, of_user.receipt_id).differences == [
+        "`conversation` of the request differs",
+        "`user_id` of the request differs",
+        "`index_wait` of the request differs",
+    ]
+
+
 def test_a_difference_from_a_later_context_says_that_recent_messages_end_earlier(caller: DirectCaller) -> None:
     earlier = assemble(caller, search=None, query="", max_tokens=200)
     append(caller, Message(id="new", role="user", text="Do they purr?"))

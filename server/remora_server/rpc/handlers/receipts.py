@@ -39,7 +39,7 @@ from remora_server.rpc.handlers.page_tokens import PageTokens
 
 QUOTED = 80
 """How many characters of a query are quoted."""
-_TOLD_OTHERWISE = {"max_tokens", "query", "min_revision"}
+_TOLD_OTHERWISE = {"max_tokens", "query", "text", "min_revision"}
 """Fields of a request that have their own description of a difference, or are described by the revisions that were
 read.
 """
@@ -228,6 +228,8 @@ def _differences(before: Receipt, after: Receipt) -> Iterator[str]:
             yield f"the request of the {which} one was erased"
     if before.is_context and after.is_context:
         yield from _context_differences(before, after)
+    if not (before.is_context or after.is_context):
+        yield from _search_differences(before, after)
     if before.revision != after.revision:
         yield f"revision {before.revision} was read, then {after.revision}"
 
@@ -240,12 +242,30 @@ def _context_differences(before: Receipt, after: Receipt) -> Iterator[str]:
             yield f"the budget was {old.max_tokens} tokens and is {new.max_tokens}"
         if old.query != new.query:
             yield f"the query was {_quoted(old.query)} and is {_quoted(new.query)}"
-        for field in pb.AssembleContextRequest.DESCRIPTOR.fields:
-            if field.name not in _TOLD_OTHERWISE and _value(old, field) != _value(new, field):
-                yield f"`{field.name}` of the request differs"
+        yield from _field_differences(old, new, pb.AssembleContextRequest.DESCRIPTOR.fields)
     then, now = (pb.AssembleContextResponse.FromString(receipt.reply) for receipt in (before, after))
     if then.tokens_used != now.tokens_used:
         yield f"{then.tokens_used} tokens were used, then {now.tokens_used}"
+
+
+def _search_differences(before: Receipt, after: Receipt) -> Iterator[str]:
+    if before.request is None or after.request is None:
+        return
+    old, new = (pb.SearchMessagesRequest.FromString(request) for request in (before.request, after.request))
+    if old.text != new.text:
+        yield f"the query was {_searched(old)} and is {_searched(new)}"
+    yield from _field_differences(old, new, pb.SearchMessagesRequest.DESCRIPTOR.fields)
+
+
+def _searched(request: pb.SearchMessagesRequest) -> str:
+    return _quoted(request.text) if request.text else "a vector"
+
+
+def _field_differences(old: ProtobufMessage, new: ProtobufMessage, fields: Sequence[FieldDescriptor]) -> Iterator[str]:
+    """The other fields that differ between two requests."""
+    for field in fields:
+        if field.name not in _TOLD_OTHERWISE and _value(old, field) != _value(new, field):
+            yield f"`{field.name}` of the request differs"
 
 
 def _quoted(query: str) -> str:
