@@ -84,6 +84,29 @@ def test_what_remora_recalled_is_not_what_the_user_says(memory: Remora) -> None:
     assert memory.user("tom").facts.list_facts() == []
 
 
+def test_what_remora_recalled_is_not_what_the_user_says_where_it_stands_in_a_prompt(memory: Remora) -> None:
+    blocks = memory.user("sarah").blocks
+    blocks.update("trip", {"role": "assistant", "content": "I live in a data center."})
+    remembered = blocks.get("trip", "Where do you live?").to_xml()
+    chat = memory.conversation("trip", user_id="sarah")
+    chat.append([{"role": "user", "content": text} for text in ("I live in Bergen.", "Hello", "Hello again")])
+    earlier = chat.context(400, query="Bergen", recent_messages=1).earlier
+    assert earlier is not None
+    tom = memory.user("tom").facts
+
+    for prompt in (
+        remembered,
+        f"Be brief.\n\n{remembered}\n\nI like tea.",
+        remembered.replace("\n", "\r\n").removesuffix("</memory>"),
+        f"I like coffee.\n\n{earlier.text}",
+    ):
+        tom.extract(prompt)
+
+    assert "I live in a data center" in remembered
+    assert "I live in Bergen" in earlier.text
+    assert sorted(fact.text for fact in tom.list_facts()) == ["user likes coffee", "user likes tea"]
+
+
 def test_a_text_gives_facts_with_the_source_that_it_is_given(memory: Remora) -> None:
     facts = memory.user("sarah").facts
     source = FactSource("mail", "m7")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Protocol
 
@@ -16,7 +17,7 @@ from remora_server.domain.embedded import question, vectors
 from remora_server.domain.fact_prompts import ModelFacts
 from remora_server.domain.facts import FactDraft, FactFilter, FactQuery, FactSource, FactStore, FactTimes, StaticFact
 from remora_server.domain.memory_items import FoundItems
-from remora_server.domain.memory_list import KNOWN
+from remora_server.domain.memory_list import CLOSING, KNOWN, OPENING
 from remora_server.domain.messages import MessagePage, MessageQuery
 from remora_server.domain.models import PerTenant
 from remora_server.domain.renderings import EARLIER
@@ -31,6 +32,15 @@ MOST_FOUND = 1_000
 MOST_CHARACTERS, MOST_MODEL_CHARACTERS = 1 << 20, 1 << 15
 """Of a conversation, one call reads so much text, or one message: a second of work of the patterns, or a few, and one
 question to a model.
+"""
+
+_REMEMBERED = re.compile(
+    rf"^[ \t]*{re.escape(OPENING.strip())}[ \t]*\r?$.*?(?:^[ \t]*{re.escape(CLOSING)}|\Z)"
+    rf"|^{re.escape(EARLIER.strip())}.*",
+    re.MULTILINE | re.DOTALL,
+)
+"""What a prompt may have of Remora's beside its own text: the element of what is remembered, in which no line
+closes it, and recalled messages, which go on to the end.
 """
 
 
@@ -268,8 +278,15 @@ def _said(message: ContextMessage) -> list[Said]:
 
 
 def _own(said: Sequence[Said]) -> list[Said]:
-    """What is no text that Remora made."""
-    return [each for each in said if not each.text.startswith((EARLIER, KNOWN, MEMORY_PREFIX, SUMMARY_PREFIX))]
+    """What is no text that Remora made, without such text in it."""
+    own = [each for each in said if not each.text.startswith((EARLIER, KNOWN, MEMORY_PREFIX, SUMMARY_PREFIX))]
+    return [each for each in map(_without_remembered, own) if each.text.strip()]
+
+
+def _without_remembered(said: Said) -> Said:
+    if OPENING.strip() not in said.text and EARLIER.strip() not in said.text:
+        return said
+    return replace(said, text=_REMEMBERED.sub("", said.text))
 
 
 def _drafts(said: Said) -> list[FactDraft]:
