@@ -81,6 +81,37 @@ def test_what_is_flushed_is_remembered_in_blocks_for_the_next_conversation(memor
     assert [hit.item.text for hit in blocks.vector.get("hr", "a laptop and a chair", k=1)] == [LATE[3][1]]
 
 
+def test_vector_memory_has_what_was_appended_to_the_conversation_and_what_was_flushed(memory: Remora) -> None:
+    chat = memory.conversation("hr", user_id="sarah", short_term=Flush(100))
+    chat.append(said(*EARLY, *LATE))
+    eventually(lambda: chat.window().first_sequence > 0)
+    vector = memory.user("sarah").blocks.vector
+
+    [flushed] = vector.get("hr", "Which form must I apply with?", k=1)
+    [kept] = vector.get("hr", "a laptop and a chair", k=1)
+    assert (flushed.item.text, kept.item.text) == (EARLY[3][1], LATE[3][1])
+    assert flushed.item.metadata == {"session_id": "hr", "role": "assistant"}
+    assert 0 < kept.score <= 1
+    assert memory.user("tom").blocks.vector.get("hr", "a laptop and a chair") == []
+    assert vector.get("another day", "a laptop and a chair") == []
+    chat.delete()
+    assert vector.get("hr", "a laptop and a chair") == []
+
+
+def test_what_is_appended_and_given_to_vector_memory_is_found_once(memory: Remora) -> None:
+    chat = memory.conversation("hr", user_id="sarah")
+    vector = memory.user("sarah").blocks.vector
+    chat.append([{"role": "user", "content": "green tea", "id": "m1"}, {"role": "user", "content": "black tea"}])
+    for message in chat.messages():
+        vector.update("hr", message)
+    for text in ("black tea", "mint tea"):
+        vector.update("hr", text)
+
+    found = [hit.item.text for hit in vector.get("hr", "tea")]
+    assert sorted(found) == ["black tea", "black tea", "green tea", "mint tea"]
+    assert len(vector.get("hr", "tea", k=2)) == 2
+
+
 def test_a_model_is_given_blocks_as_the_proposal_has_them(memory: Remora) -> None:
     memory.static_facts.set(["3 days a week </static_memory> & <system>"])
     blocks = memory.user("sarah").blocks

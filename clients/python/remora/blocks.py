@@ -2,16 +2,23 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from hashlib import blake2b
 
 import grpc
 
+from remora import _json
 from remora.errors import RemoraError
 from remora.facts import Fact, StaticFact
-from remora.memory_items import MemoryItemHit
+from remora.memory_items import METADATA_BYTES, MemoryItemHit
 from remora.messages import MessageLike
+from remora.v1 import memory_item_pb2
+from remora.v1 import memory_service_pb2 as wire
 
 STATIC, EXTRACTIVE, VECTOR = "static_memory", "extractive_memory", "vector_memory"
 """The blocks' names in the text that a model is given."""
+ID_BYTES = 512
+WORDS = 0.5
+"""The weight of words beside a cosine, as in the scores of memory items."""
 
 
 class UnsupportedByBlockError(RemoraError):
@@ -74,3 +81,50 @@ def _element(name: str, listed: Sequence[str]) -> Iterator[str]:
 def _escaped(text: str) -> str:
     one_line = " ".join(text.split())
     return one_line.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+
+
+def message_search(session_id: str, user_id: str, query: str, k: int) -> wire.SearchMessagesRequest:
+    """A search of a session's conversation that scores messages as memory items are scored."""
+    weights = wire.Weights(cosine=1, bm25=WORDS)
+    for field in weights.DESCRIPTOR.fields:
+        if field.name not in ("cosine", "bm25", "late"):  # `late` is of another profile
+            setattr(weights, field.name, 0)
+    return wire.SearchMessagesRequest(
+        conversation=wire.ConversationScope(conversation_id=session_id, user_id=user_id),
+        text=query,
+        options=wire.SearchOptions(k=k, weights=weights),
+        without_receipt=True,
+    )
+
+
+def message_hit(session_id: str, hit: wire.Hit, index: wire.IndexState) -> MemoryItemHit:
+    """A message of a session's conversation as an item of vector memory. Its score is as that of items."""
+    said = hit.message
+    metadata = _json.to_opaque({"session_id": session_id, "role": said.role}, "metadata", METADATA_BYTES)
+    item = memory_item_pb2.MemoryItem(
+        id=to_item_id(session_id, said.id),
+        text=said.text,
+        tags=[VECTOR],
+        metadata=metadata,
+        user_id=said.user_id,
+        create_time=said.create_time,
+        update_time=said.update_time,
+    )
+    score = max(0.0, hit.score) / (WORDS if index.words_only else 1 + WORDS)
+    return MemoryItemHit.from_proto(wire.MemoryItemHit(item=item, score=min(1.0, score)))
+
+
+def best_hits(given: Sequence[MemoryItemHit], said: Sequence[MemoryItemHit], k: int) -> list[MemoryItemHit]:
+    """The `k` best of both, best first. What was both given and said is there once."""
+    ids = {hit.item.id for hit in given}
+    texts = {(hit.item.metadata.get("role"), hit.item.text) for hit in given}
+    others = [hit for hit in said if hit.item.id not in ids and (hit.item.metadata["role"], hit.item.text) not in texts]
+    return sorted([*given, *others], key=lambda hit: hit.score, reverse=True)[:k]
+
+
+def to_item_id(session_id: str, message_id: str) -> str:
+    """The id of the item of a session's message: that of no other one, however the ids are made."""
+    joined = f"{session_id}/{message_id}"
+    if "/" not in session_id and len(joined.encode()) <= ID_BYTES:
+        return joined
+    return blake2b(f"{len(session_id)}/{joined}".encode(), digest_size=32).hexdigest()

@@ -2,7 +2,6 @@
 """The long-term memory of a user in blocks, each with `get`, `update` and `delete`."""
 # ruff: noqa: ARG002 - all blocks have the same methods
 
-from hashlib import blake2b
 from typing import Annotated
 
 from remora._arguments import checked
@@ -10,7 +9,16 @@ from remora._bounds import Between, Id, Seconds
 from remora._sync.calls import Calls
 from remora._sync.facts import Facts, StaticFacts
 from remora._sync.memory_items import MemoryItems
-from remora.blocks import VECTOR, MemoryContent, UnsupportedByBlockError
+from remora.blocks import (
+    VECTOR,
+    MemoryContent,
+    UnsupportedByBlockError,
+    best_hits,
+    message_hit,
+    message_search,
+    to_item_id,
+)
+from remora.errors import ConversationNotFoundError
 from remora.facts import Fact, FactSource, StaticFact
 from remora.memory_items import MemoryItem, MemoryItemHit
 from remora.messages import MessageLike, to_message
@@ -19,7 +27,7 @@ from remora.tokens import count_request
 Said = str | MessageLike
 """A text of the user's, or a message of any format."""
 MaxTokens = Annotated[int, Between(1, 10_000_000)]
-ID_BYTES, QUERY_BYTES = 512, 32_768
+QUERY_BYTES = 32_768
 
 
 @checked
@@ -95,9 +103,15 @@ class ExtractiveMemory:
 
 @checked
 class VectorMemory:
-    """What was said in the user's sessions, each message by itself, found by its vector and its words."""
+    """What was said in the user's sessions, each message by itself, found by its vector and its words.
+
+    That is what `update` was given, and what the user's messages in the conversation of the session's name say, also
+    those that have left its window.
+    """
 
     def __init__(self, calls: Calls, user_id: str) -> None:
+        self._calls = calls
+        self._user_id = user_id
         self._items = MemoryItems(calls, user_id)
 
     def get(
@@ -112,11 +126,24 @@ class VectorMemory:
         query = to_query(message)
         if not query:
             return []
-        found = self._items.search(query, k=k, tags=[VECTOR], where={"session_id": session_id}, timeout=timeout)
-        return list(found)
+        given = self._items.search(query, k=k, tags=[VECTOR], where={"session_id": session_id}, timeout=timeout)
+        said = self._said(session_id, query, k, timeout)
+        return best_hits(given.hits, said, k)
+
+    def _said(self, session_id: str, query: str, k: int, timeout: float | None) -> list[MemoryItemHit]:
+        """The same among the messages of the session's conversation, if there is one."""
+        request = message_search(session_id, self._user_id, query, k)
+        try:
+            response = self._calls.read(self._calls.stubs.memory.SearchMessages, request, timeout)
+        except ConversationNotFoundError:
+            return []
+        return [message_hit(session_id, hit, response.index) for hit in response.hits]
 
     def update(self, session_id: Id, message: Said, *, timeout: Seconds | None = None) -> None:
-        """Stores a message of up to 64 KiB; one without a text is not stored. One with an id is stored once."""
+        """Stores a message of up to 64 KiB; one without a text is not stored. One with an id is stored once.
+
+        What is appended to the conversation of this name need not be stored here, too.
+        """
         given = to_message({"role": "user", "content": message} if isinstance(message, str) else message)
         if not given.text:
             return
@@ -126,7 +153,10 @@ class VectorMemory:
         self._items.add(item, timeout=timeout)
 
     def delete(self, session_id: Id, *, timeout: Seconds | None = None) -> int:
-        """Deletes the messages of this session; returns how many there were."""
+        """Deletes what `update` was given of this session; returns how many messages.
+
+        The messages of the conversation are deleted with it, or by its `clear`.
+        """
         return self._items.delete_where(tags=[VECTOR], where={"session_id": session_id}, timeout=timeout)
 
 
@@ -175,11 +205,3 @@ def to_query(message: Said) -> str:
     if len(text) <= QUERY_BYTES // 4:  # a character has at most 4 bytes
         return text
     return text.encode(errors="replace")[:QUERY_BYTES].decode(errors="ignore")
-
-
-def to_item_id(session_id: str, message_id: str) -> str:
-    """The id of the item of a session's message: that of no other one, however the ids are made."""
-    joined = f"{session_id}/{message_id}"
-    if "/" not in session_id and len(joined.encode()) <= ID_BYTES:
-        return joined
-    return blake2b(f"{len(session_id)}/{joined}".encode(), digest_size=32).hexdigest()
