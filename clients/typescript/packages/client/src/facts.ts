@@ -53,6 +53,7 @@ export interface ListedFacts extends AsOf {
   limit?: number | undefined;
 }
 
+const EXTRACTING = ["dryRun", "byPatterns"] as const satisfies readonly (keyof Extracting)[];
 const AS_OF = ["validAt", "recordedAt", "atAnyTime"] as const satisfies readonly (keyof AsOf)[];
 
 /**
@@ -85,9 +86,11 @@ export class Facts {
    */
   async extract(
     text: string,
-    { source, dryRun = false, byPatterns = false }: Extracting & { source?: SaidIn | undefined } = {},
+    how: Extracting & { source?: SaidIn | undefined } = {},
     options?: CallOptions,
   ): Promise<Fact[]> {
+    requireKnown(how, [...EXTRACTING, "source"], "option");
+    const { source, dryRun = false, byPatterns = false } = how;
     const from = { case: "text" as const, value: { text, ...(source && { source }) } };
     return (await this.#memory.extractFacts({ userId: this.userId, from, dryRun, byPatterns }, options)).facts;
   }
@@ -98,13 +101,11 @@ export class Facts {
    */
   async extractFrom(
     conversationId: string,
-    {
-      afterSequence = 0n,
-      dryRun = false,
-      byPatterns = false,
-    }: Extracting & { afterSequence?: bigint | undefined } = {},
+    how: Extracting & { afterSequence?: bigint | undefined } = {},
     options?: CallOptions,
   ): Promise<Fact[]> {
+    requireKnown(how, [...EXTRACTING, "afterSequence"], "option");
+    const { afterSequence = 0n, dryRun = false, byPatterns = false } = how;
     const found: Fact[] = [];
     let behind = afterSequence;
     for (;;) {

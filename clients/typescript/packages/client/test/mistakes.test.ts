@@ -171,6 +171,16 @@ const MISTAKES: readonly (readonly [what: string, call: Call, answer: RegExp])[]
     /^InvalidFieldError: recall\.topK is no option of a search; /,
   ],
   [
+    "a misspelt option, with which facts would be added",
+    (remora) => remora.facts("ana").extract("I like tea.", wrong({ dryrun: true })),
+    /^InvalidFieldError: dryrun is no option; there are byPatterns, dryRun, source$/,
+  ],
+  [
+    "the same of a conversation",
+    (remora) => remora.facts("ana").extractFrom("c", wrong({ dry_run: true })),
+    /^InvalidFieldError: dry_run is no option; there are afterSequence, byPatterns, dryRun$/,
+  ],
+  [
     "a scope by its field",
     (remora) => remora.memory.searchMessages(wrong({ userId: "ana", text: "PIN" })),
     /^InvalidFieldError: userId is no field of SearchMessagesRequest; there are explain, .* scope, /,
