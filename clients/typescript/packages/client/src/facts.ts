@@ -75,8 +75,7 @@ export class Facts {
    * ends the one that it contradicts.
    */
   async add(facts: NewFact | readonly NewFact[], source?: SaidIn, options?: CallOptions): Promise<string[]> {
-    const several: readonly NewFact[] = Array.isArray(facts) ? (facts as readonly NewFact[]) : [facts as NewFact];
-    const request = { userId: this.userId, facts: [...several], ...(source && { source }) };
+    const request = { userId: this.userId, facts: several(facts), ...(source && { source }) };
     return (await this.#memory.addFacts(request, options)).ids;
   }
 
@@ -158,14 +157,14 @@ export class Facts {
   }
 
   /** Ceases to record facts that never held; returns how many there were. */
-  async retract(ids: readonly string[], options?: CallOptions): Promise<bigint> {
-    const request = { userId: this.userId, facts: { ids: [...ids] } };
+  async retract(ids: string | readonly string[], options?: CallOptions): Promise<bigint> {
+    const request = { userId: this.userId, facts: { ids: several(ids) } };
     return (await this.#memory.retractFacts(request, options)).retractedFacts;
   }
 
   /** Deletes facts with all that was recorded of them; returns how many there were. */
-  forget(ids: readonly string[], options?: CallOptions): Promise<bigint> {
-    return this.#forget({ case: "ids", value: { ids: [...ids] } }, options);
+  forget(ids: string | readonly string[], options?: CallOptions): Promise<bigint> {
+    return this.#forget({ case: "ids", value: { ids: several(ids) } }, options);
   }
 
   /** Deletes the facts that were said in a conversation and nowhere else; returns how many there were. */
@@ -187,6 +186,11 @@ type Selection =
   | { case: "ids"; value: { ids: string[] } }
   | { case: "conversationId"; value: string }
   | { case: "all"; value: Record<string, never> };
+
+/** One value or several, as several. A text is one value: its letters are no ids. */
+function several<Value>(given: Value | readonly Value[]): Value[] {
+  return Array.isArray(given) ? [...(given as readonly Value[])] : [given as Value];
+}
 
 function timesOf({ validAt, recordedAt, atAnyTime = false }: AsOf): MessageInitShape<typeof FactTimesSchema> {
   return {

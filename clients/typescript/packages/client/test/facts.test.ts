@@ -79,6 +79,16 @@ describe("facts of a user", () => {
     assert.ok((await failureOf(facts.get(wrong))) instanceof FactNotFoundError);
   });
 
+  test("are retracted and forgotten by one id, too", async () => {
+    const facts = remora.facts("sarah");
+    const [tea = ""] = await facts.add({ subject: "user", predicate: "likes", object: "tea" });
+    const [mint = ""] = await facts.add({ subject: "user", predicate: "likes", object: "mint" });
+
+    assert.equal(await facts.retract(tea), 1n);
+    assert.equal(await facts.forget(mint), 1n);
+    assert.deepEqual(await facts.listFacts(), []);
+  });
+
   test("are the user's alone", async () => {
     const [factId = ""] = await remora.facts("sarah").add(home("Berlin", 2020));
 
