@@ -179,6 +179,7 @@ export class Conversation {
     const { explain = false, minRevision = 0n, indexWait, pageToken = "", withoutReceipt = false, ...ranking } = how;
     requireString(query, "query");
     requireKnown(ranking, fieldsOf(SearchOptionsSchema), "option of a search");
+    requireSome(ranking.k, "k");
     const request = {
       ...{ explain, minRevision, pageToken, withoutReceipt },
       ...(indexWait && { indexWait }),
@@ -198,6 +199,7 @@ export class Conversation {
     if (typeof recall !== "boolean") {
       requireObject(recall, "recall", "the options of a search, or a boolean");
       requireKnown(recall, fieldsOf(SearchOptionsSchema), "option of a search", "recall.");
+      requireSome(recall.k, "recall.k");
     }
     const search = recall === false ? {} : { search: recall === true ? {} : recall };
     return this.#memory.assembleContext({ ...fields, ...search, ...this.#key, maxTokens }, options);

@@ -7,7 +7,7 @@ import { InternalError } from "./errors.js";
 import type { Fact, FactSchema, FactSourceSchema, FactTimesSchema } from "./generated/remora/v1/fact_pb.js";
 import type { MemoryService, SearchFactsResponse } from "./generated/remora/v1/memory_service_pb.js";
 import { taken } from "./pages.js";
-import { requireKnown } from "./refusals.js";
+import { requireKnown, requireSome } from "./refusals.js";
 import type { ServiceClient } from "./services.js";
 
 /** A fact to add: `{ subject: "user", predicate: "lives in", object: "Berlin", exclusive: true }`. */
@@ -121,6 +121,7 @@ export class Facts {
   /** The facts that answer a text best, best first, with their scores. */
   search(query: string, which: FoundFacts = {}, options?: CallOptions): Promise<SearchFactsResponse> {
     requireKnown(which, [...AS_OF, "k", "threshold", "pick"], "option");
+    requireSome(which.k, "k");
     const { k = 10, threshold, pick = false } = which;
     const request = {
       userId: this.userId,

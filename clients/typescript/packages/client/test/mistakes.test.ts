@@ -155,6 +155,17 @@ const MISTAKES: readonly (readonly [what: string, call: Call, answer: RegExp])[]
     (remora) => chat(remora).search("PIN", wrong({ topK: 3 })),
     /^InvalidFieldError: topK is no option of a search; there are filter, k, profile, /,
   ],
+  ["no hits", (remora) => chat(remora).search("PIN", { k: 0 }), /^InvalidFieldError: k is 0; it must be at least 1$/],
+  [
+    "no hits in a context",
+    (remora) => chat(remora).context(4000, { recall: { k: 0 } }),
+    /^InvalidFieldError: recall\.k is 0; it must be at least 1$/,
+  ],
+  [
+    "no facts",
+    (remora) => remora.facts("ana").search("PIN", { k: 0 }),
+    /^InvalidFieldError: k is 0; it must be at least 1$/,
+  ],
   [
     "a profile by its name",
     (remora) => chat(remora).search("PIN", { profile: wrong("hybrid") }),
