@@ -1225,8 +1225,7 @@ func (x *Hit) GetComponents() []*Component {
 // One part of a score.
 type Component struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// `cosine`, `bm25`, `late`, `answer`, `next`, `speaker`, `temporal`, `date`, `named`, `passage`, `session` or `nearby`,
-	// see Weights; `similarity` is that of PROFILE_VECTOR.
+	// The field of Weights that says what it measures, such as `cosine` or `bm25`; `similarity` is that of PROFILE_VECTOR.
 	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
 	// Its value.
 	Value float64 `protobuf:"fixed64,2,opt,name=value,proto3" json:"value,omitempty"`

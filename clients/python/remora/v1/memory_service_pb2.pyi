@@ -766,9 +766,7 @@ class Component(_message.Message):
     VALUE_FIELD_NUMBER: _builtins.int
     WEIGHT_FIELD_NUMBER: _builtins.int
     name: _builtins.str
-    """`cosine`, `bm25`, `late`, `answer`, `next`, `speaker`, `temporal`, `date`, `named`, `passage`, `session` or `nearby`,
-    see Weights; `similarity` is that of PROFILE_VECTOR.
-    """
+    """The field of Weights that says what it measures, such as `cosine` or `bm25`; `similarity` is that of PROFILE_VECTOR."""
     value: _builtins.float
     """Its value."""
     weight: _builtins.float

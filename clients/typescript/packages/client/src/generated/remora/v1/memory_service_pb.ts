@@ -572,8 +572,7 @@ export const HitSchema: GenMessage<Hit> = /*@__PURE__*/
  */
 export type Component = Message<"remora.v1.Component"> & {
   /**
-   * `cosine`, `bm25`, `late`, `answer`, `next`, `speaker`, `temporal`, `date`, `named`, `passage`, `session` or `nearby`,
-   * see Weights; `similarity` is that of PROFILE_VECTOR.
+   * The field of Weights that says what it measures, such as `cosine` or `bm25`; `similarity` is that of PROFILE_VECTOR.
    *
    * @generated from field: string name = 1;
    */
