@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import pytest
-from tests.patience import PATIENCE
+from tests.patience import PATIENCE, eventually
 
-from remora import Fact, Remora
+from remora import Fact, Remora, Summarize
 from remora.testing import serve
 from remora_server.main import main
 
@@ -65,6 +65,34 @@ def test_each_fact_is_shown_by_itself(capsys: pytest.CaptureFixture[str]) -> Non
 
     output = capsys.readouterr().out
     assert [output.count(text) for text in ("Be brief.", "user likes tea", "user likes trains")] == [1, 1, 1]
+
+
+@pytest.mark.slow
+def test_each_text_is_shown_under_what_it_is_of(capsys: pytest.CaptureFixture[str]) -> None:
+    with serve("--model=none") as endpoint, Remora(endpoint, timeout=PATIENCE) as memory:
+        chat = memory.conversation("trip", user_id="sarah", short_term=Summarize(30, keep_messages=1))
+        chat.append([{"role": "user", "content": f"Which train goes to Lisbon on day {day}?"} for day in range(9)])
+        eventually(lambda: chat.window().first_sequence > 0)
+        chat.working_memory.set("of the conversation")
+        receipts = []
+        for of_user in ("of the user", "of the user, changed"):
+            memory.user("sarah").working_memory.set(of_user)
+            receipts.append(chat.context(400, working_memory=True, system="Be brief.").receipt_id)
+        assert main(["context", "show", receipts[0], "--endpoint", endpoint, "--json"]) == 0
+        shown = json.loads(capsys.readouterr().out)
+        assert main(["context", "diff", *receipts, "--endpoint", endpoint]) == 0
+        *_, changed, text, unchanged = capsys.readouterr().out.splitlines()
+        memory.user("sarah").working_memory.delete()
+        assert main(["context", "show", receipts[0], "--endpoint", endpoint, "--json"]) == 0
+        erased = json.loads(capsys.readouterr().out)
+
+    texts = [item["text"] for item in shown["items"]]
+    summary = texts[3]
+    assert summary.startswith("CONVERSATION SUMMARY: ")
+    assert texts[:3] == ["Be brief.", "WORKING MEMORY: of the user", "WORKING MEMORY: of the conversation"]
+    assert (changed.split()[:2], text.strip()[-len("changed") :]) == (["~", "working_memory"], "changed")
+    assert unchanged == f"{len(texts) - 1} unchanged"
+    assert [item["text"] for item in erased["items"]] == [texts[0], None, *texts[2:]]
 
 
 def test_a_search_is_shown_with_its_query_and_scores(shown: Shown, capsys: pytest.CaptureFixture[str]) -> None:

@@ -15,8 +15,8 @@ from remora_server.commands.output import add_json_flag, diagnostics, output, pr
 from remora_server.commands.parsing import Parser, name
 from remora_server.commands.printable import printable
 
-Place: TypeAlias = tuple[str, int, str]
-"""A conversation and a sequence, which is 0 for a system text that came with the request."""
+Place: TypeAlias = tuple[str | None, str, int, str]
+"""What identifies an item of a receipt: its section, its conversation, its sequence and its message."""
 
 
 def fill(parser: Parser) -> None:
@@ -68,7 +68,7 @@ def _show(given: dict[str, Any]) -> None:
     """Show a receipt, with its messages as they were."""
     with connected(given) as client:
         receipt = client.receipts.get(given["receipt"])
-        messages = _messages(client.receipts.replay(given["receipt"]))
+        messages = _messages(receipt, client.receipts.replay(given["receipt"]))
     if given["json"]:
         items = [{**_item_json(item), "text": _text(messages.get(_place(item)))} for item in receipt.items]
         write_json({**_receipt_json(receipt), "items": items})
@@ -91,8 +91,10 @@ def _diff(given: dict[str, Any]) -> None:
     """Show how two receipts differ."""
     with connected(given) as client:
         found = client.receipts.diff(given["before"], given["after"])
-        before = _messages(client.receipts.replay(given["before"]))
-        after = _messages(client.receipts.replay(given["after"]))
+        before, after = (
+            _messages(client.receipts.get(given[which]), client.receipts.replay(given[which]))
+            for which in ("before", "after")
+        )
     if given["json"]:
         write_json(_diff_json(found))
         return
@@ -127,18 +129,21 @@ def _standing(item: ReceiptItem) -> list[str]:
     return [told for told in (item.section or "found", score, tokens, partial) if told]
 
 
-def _messages(replay: Replay) -> Mapping[Place, Message]:
-    """The messages of a replay. Erased messages are missing."""
+def _messages(receipt: Receipt, replay: Replay) -> Mapping[Place, Message]:
+    """The messages of a receipt's items; erased ones are missing.
+
+    They are told apart by their order: system texts, summaries and working memories have no ids as messages.
+    """
     items = replay.context.items if replay.context is not None else ()
     hits = replay.search.hits if replay.search is not None else ()
-    return {
-        **{(item.conversation_id, item.message.sequence, item.message.id): item.message for item in items},
-        **{(hit.conversation_id, hit.message.sequence, hit.message.id): hit.message for hit in hits},
-    }
+    erased = set(map(_place, replay.erased))
+    places = [place for place in map(_place, receipt.items) if place not in erased]
+    messages = [*(item.message for item in items), *(hit.message for hit in hits)]
+    return dict(zip(places, messages, strict=True))
 
 
 def _place(item: ReceiptItem) -> Place:
-    return item.conversation_id, item.sequence, item.message_id
+    return item.section, item.conversation_id, item.sequence, item.message_id
 
 
 def _text(message: Message | None) -> str | None:
