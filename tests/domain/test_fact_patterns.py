@@ -44,6 +44,20 @@ def test_a_place_ends_where_its_clause_does() -> None:
     assert told("We live in Portland, Oregon, near the river.") == [("user", "lives in", "Portland, Oregon")]
 
 
+@pytest.mark.parametrize(
+    ("text", "things"),
+    [
+        ("I like tea, the laptop is in room 3.", ["tea"]),
+        ("I like coffee and the office was near a café.", ["coffee"]),
+        ("I am allergic to nuts, shrimp was fine yesterday.", ["nuts"]),
+        ("I like jazz, please play some.", ["jazz"]),
+        ("I like dogs and people who are kind.", ["dogs", "people"]),
+    ],
+)
+def test_a_list_ends_where_another_clause_begins(text: str, things: list[str]) -> None:
+    assert [found for _, _, found in told(text)] == things
+
+
 def test_a_move_says_where_somebody_lives_now() -> None:
     found = facts_in("I moved from Berlin to Munich last year.")
 

@@ -113,8 +113,10 @@ _PAIRS = matching(
     r"|bed and breakfasts?|black and white|sweet and sour|board and card|drum and bass|gin and tonic)\b"
 )
 _NO_PART = re.compile(
-    r"(?:I|we|my|he|she|it|they|not|but|so|or|which|who|especially|because|am|is|are|was|have|do|would|will|in)\b"
+    r"(?:I|we|my|he|she|it|they|not|but|so|or|which|who|especially|because|am|is|are|was|have|do|would|will|in|please)\b"
+    r"|(?:(?!\b(?:who|which|that)\b).)*\b(?:is|are|was|were|has|had|does|did|would|could|should)\b"
 )
+"""How something begins that is no part of a list but another clause: "tea, the kettle is old"."""
 
 
 def listed(rest: str) -> list[str]:
