@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import struct
 from collections.abc import Iterator
 from functools import partial
 
@@ -14,7 +15,7 @@ from remora.v1 import memory_service_pb2 as pb
 from remora.v1 import user_service_pb2 as users
 from remora.v1.conversation_pb2 import Conversation
 from remora.v1.fact_pb2 import Fact, FactIds, StaticFact
-from remora.v1.message_pb2 import Message
+from remora.v1.message_pb2 import Embedding, Message
 from remora.v1.working_memory_pb2 import WorkingMemoryScope
 from remora_server.domain.status import ModelStatus
 from remora_server.domain.tokens import O200K_BASE
@@ -236,6 +237,20 @@ def test_without_a_query_the_facts_recorded_last_are_in(caller: DirectCaller) ->
 
     assert [item.message.id for item in of_section(context, pb.SECTION_FACTS)] == [ids[2], ids[1]]
     assert not any(item.HasField("score") for item in context.items)
+
+
+def test_where_no_fact_can_be_compared_with_the_vector_the_facts_recorded_last_are_in(caller: DirectCaller) -> None:
+    ids = add_facts(caller)
+    of_another_model = Embedding(model="other", values=struct.pack("<2f", 1, 0))
+
+    context = with_facts(caller, query="", query_embedding=of_another_model)
+    none = assemble(
+        caller, max_tokens=300, query="", query_embedding=of_another_model, facts=pb.ContextFacts(threshold=0.1)
+    )
+
+    assert [item.message.id for item in of_section(context, pb.SECTION_FACTS)] == [ids[2], ids[1]]
+    assert not any(item.HasField("score") for item in of_section(context, pb.SECTION_FACTS))
+    assert not of_section(none, pb.SECTION_FACTS)
 
 
 def test_facts_are_those_that_hold_at_the_time_that_is_asked_for(caller: DirectCaller) -> None:

@@ -1409,8 +1409,8 @@ type AssembleContextRequest struct {
 	IncludeUnrelated bool `protobuf:"varint,16,opt,name=include_unrelated,json=includeUnrelated,proto3" json:"include_unrelated,omitempty"`
 	// Whether the reply leaves no receipt.
 	WithoutReceipt bool `protobuf:"varint,17,opt,name=without_receipt,json=withoutReceipt,proto3" json:"without_receipt,omitempty"`
-	// Which facts of the user go in: those that answer the query best, whether `search` is set or not; without a query, those
-	// recorded last. Unset: none.
+	// Which facts of the user go in: those that answer the query best, whether `search` is set or not; without a query, or
+	// with a vector that none can be compared with, those recorded last. Unset: none.
 	Facts *ContextFacts `protobuf:"bytes,18,opt,name=facts,proto3" json:"facts,omitempty"`
 	// Whether the tenant's static facts go in.
 	StaticFacts bool `protobuf:"varint,19,opt,name=static_facts,json=staticFacts,proto3" json:"static_facts,omitempty"`

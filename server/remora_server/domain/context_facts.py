@@ -48,8 +48,8 @@ class KnownFacts(Struct, frozen=True):
         return [self.reader.static_fact(fact, -number) for number, fact in enumerate(facts, 1)]
 
     def found(self, text: str, behind: int) -> list[FoundFact]:
-        """The user's facts that answer a text, or the request's vector, best first; without either, those recorded
-        last. `behind` is how many others there are.
+        """The user's facts that answer a text, or the request's vector, best first; those recorded last without either,
+        or if none can be compared with the vector. `behind` is how many others there are.
         """
         asked = self.request.facts
         if asked is None or not self.user_id:
@@ -63,7 +63,7 @@ class KnownFacts(Struct, frozen=True):
     def _encoded(self, asked: ContextFacts, text: str) -> Sequence[tuple[bytes, float | None]]:
         vector = self.request.vector
         if not text and vector is None:
-            return [(body, None) for body in self.finder.newest(self.read, self.user_id, asked.times, asked.k)]
+            return self._newest(asked)
         query = FactQuery(
             text=text,
             k=asked.k,
@@ -72,4 +72,10 @@ class KnownFacts(Struct, frozen=True):
             model="" if vector is None else vector.model,
             vector=None if vector is None else vector.values,
         )
-        return [(hit.encoded, hit.score) for hit in self.finder.search(self.read, self.user_id, query).hits]
+        hits = self.finder.search(self.read, self.user_id, query).hits
+        if not text and asked.threshold is None and not any(hit.score for hit in hits):
+            return self._newest(asked)
+        return [(hit.encoded, hit.score) for hit in hits]
+
+    def _newest(self, asked: ContextFacts) -> Sequence[tuple[bytes, float | None]]:
+        return [(body, None) for body in self.finder.newest(self.read, self.user_id, asked.times, asked.k)]

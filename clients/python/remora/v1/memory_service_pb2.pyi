@@ -918,8 +918,8 @@ class AssembleContextRequest(_message.Message):
 
     @_builtins.property
     def facts(self) -> Global___ContextFacts:
-        """Which facts of the user go in: those that answer the query best, whether `search` is set or not; without a query, those
-        recorded last. Unset: none.
+        """Which facts of the user go in: those that answer the query best, whether `search` is set or not; without a query, or
+        with a vector that none can be compared with, those recorded last. Unset: none.
         """
 
     @_builtins.property

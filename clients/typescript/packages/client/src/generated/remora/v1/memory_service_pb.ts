@@ -781,8 +781,8 @@ export type AssembleContextRequest = Message<"remora.v1.AssembleContextRequest">
   withoutReceipt: boolean;
 
   /**
-   * Which facts of the user go in: those that answer the query best, whether `search` is set or not; without a query, those
-   * recorded last. Unset: none.
+   * Which facts of the user go in: those that answer the query best, whether `search` is set or not; without a query, or
+   * with a vector that none can be compared with, those recorded last. Unset: none.
    *
    * @generated from field: remora.v1.ContextFacts facts = 18;
    */
