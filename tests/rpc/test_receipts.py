@@ -543,6 +543,16 @@ def test_a_difference_of_searches_says_what_was_asked_otherwise(caller: DirectCa
     ]
 
 
+def test_a_difference_tells_a_query_from_a_vector_and_from_the_newest_message(caller: DirectCaller) -> None:
+    vector = Embedding(model="other", values=struct.pack("<2f", 1, 0))
+    asked = assemble(caller, query="cats").receipt_id
+    by_vector = assemble(caller, query="", query_embedding=vector).receipt_id
+    of_newest = assemble(caller, query="").receipt_id
+
+    assert "the query was `cats` and is a vector" in diff(caller, asked, by_vector).differences
+    assert "the query was the newest user message and is `cats`" in diff(caller, of_newest, asked).differences
+
+
 def test_a_difference_from_a_later_context_says_that_recent_messages_end_earlier(caller: DirectCaller) -> None:
     earlier = assemble(caller, search=None, query="", max_tokens=200)
     append(caller, Message(id="new", role="user", text="Do they purr?"))

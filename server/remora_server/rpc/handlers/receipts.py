@@ -241,7 +241,7 @@ def _context_differences(before: Receipt, after: Receipt) -> Iterator[str]:
         if old.max_tokens != new.max_tokens:
             yield f"the budget was {old.max_tokens} tokens and is {new.max_tokens}"
         if old.query != new.query:
-            yield f"the query was {_quoted(old.query)} and is {_quoted(new.query)}"
+            yield f"the query was {_asked(old)} and is {_asked(new)}"
         yield from _field_differences(old, new, pb.AssembleContextRequest.DESCRIPTOR.fields)
     then, now = (pb.AssembleContextResponse.FromString(receipt.reply) for receipt in (before, after))
     if then.tokens_used != now.tokens_used:
@@ -268,10 +268,15 @@ def _field_differences(old: ProtobufMessage, new: ProtobufMessage, fields: Seque
             yield f"`{field.name}` of the request differs"
 
 
+def _asked(request: pb.AssembleContextRequest) -> str:
+    """Without a query, the text of the newest message of the role user is one."""
+    if request.HasField("query_embedding"):
+        return "a vector"
+    return _quoted(request.query) if request.query else "the newest user message"
+
+
 def _quoted(query: str) -> str:
-    """The beginning of a query. Without a query, it is the text of the newest message of the role user."""
-    if not query:
-        return "the newest user message"
+    """The beginning of a query."""
     return f"`{query}`" if len(query) <= QUOTED else f"`{query[:QUOTED]}…`"
 
 
