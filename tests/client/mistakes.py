@@ -433,6 +433,27 @@ CONTEXTS = (
 )
 """Mistakes in contexts."""
 
+FACTS = (
+    Mistake('memory.user("ana").facts.forget([])', InvalidFieldError, "ids has 0 items; give 1 to 1,000"),
+    Mistake('memory.user("ana").facts.retract([])', InvalidFieldError, "ids has 0 items; give 1 to 1,000"),
+    Mistake(
+        'memory.user("ana").memory_items.delete(["m"] * 1001)',
+        InvalidFieldError,
+        "ids has 1,001 items; at most 1,000 are allowed",
+    ),
+    Mistake(
+        'memory.user("ana").facts.list_facts(valid_at=NOON, at_any_time=True)',
+        InvalidFieldError,
+        "valid_at is given beside at_any_time; give one, not both",
+    ),
+    Mistake(
+        'memory.user("ana").facts.extract("I like tea.", dryrun=True)',
+        UnknownFieldError,
+        "Facts.extract() has no option 'dryrun'; did you mean 'dry_run'?",
+    ),
+)
+"""Mistakes in what is known of users."""
+
 CONVERSATIONS = (
     Mistake(
         'memory.conversation("nope").context()',
@@ -725,7 +746,7 @@ HISTORIES = (
 )
 """Mistakes in trimming, checking and clearing histories."""
 
-MISTAKES = (*SCOPES, *CLIENTS, *MESSAGES, *SEARCHES, *CONTEXTS, *CONVERSATIONS, *RECORDS, *HISTORIES)
+MISTAKES = (*SCOPES, *CLIENTS, *MESSAGES, *SEARCHES, *CONTEXTS, *FACTS, *CONVERSATIONS, *RECORDS, *HISTORIES)
 
 
 def _table() -> str:

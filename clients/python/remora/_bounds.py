@@ -1,7 +1,7 @@
 """What an annotation can demand besides a type: `Annotated[int, Between(1, 1000)]`. See `_checks`."""
 
 import math
-from collections.abc import Sized
+from collections.abc import Collection, Sized
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Annotated, NamedTuple, TypeAlias
@@ -132,6 +132,8 @@ class Secret(NamedTuple):
 
 Id: TypeAlias = Annotated[str, Name(512)]
 """1 to 512 bytes."""
+Ids: TypeAlias = Id | Annotated[Collection[Id], Items(1000, least=1)]
+"""An id, or 1 to 1,000 of them."""
 OptionalId: TypeAlias = Annotated[str, Name(512, optional=True)]
 """Up to 512 bytes."""
 RequestId: TypeAlias = Annotated[str, Name(128)]

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Annotated, ClassVar, Self
 
+from remora import _refusals
 from remora._arguments import checked_fields
 from remora._bounds import Between, Finite, Name, OptionalId, Size, Time
 from remora._times import optional_time, to_timestamp
@@ -241,6 +242,8 @@ class StaticFact:
 
 def fact_times(valid_at: datetime | None, recorded_at: datetime | None, *, at_any_time: bool) -> fact_pb2.FactTimes:
     """As of when facts are meant, on the wire."""
+    if at_any_time and valid_at is not None:
+        raise _refusals.invalid("valid_at", "is given beside at_any_time; give one, not both")
     times = fact_pb2.FactTimes(at_any_time=at_any_time)
     if valid_at is not None:
         times.valid_at.CopyFrom(to_timestamp(valid_at))

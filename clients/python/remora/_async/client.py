@@ -18,7 +18,7 @@ from remora._async.user import AsyncUser
 from remora._async.vectors import AsyncVectors
 from remora._async.workflows import AsyncWorkflows
 from remora._backends import asynchronous as backend
-from remora._bounds import Count, Id, IfMissing, IndexWait, Limit, RequestId, Revision, Seconds
+from remora._bounds import Count, Id, Ids, IfMissing, IndexWait, Limit, RequestId, Revision, Seconds
 from remora._endpoint import Endpoint, resolve_endpoint
 from remora._local_server import LocalServer, find_or_start
 from remora.conversations import ConversationFields, ConversationRecord, Order
@@ -320,7 +320,7 @@ class AsyncRemora:
 
     async def delete_memory_items(
         self,
-        ids: Id | Collection[Id],
+        ids: Ids,
         *,
         user_id: Id | None = None,
         request_id: RequestId | None = None,

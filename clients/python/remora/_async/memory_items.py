@@ -7,7 +7,7 @@ from typing import Annotated
 from remora import _refusals
 from remora._arguments import checked
 from remora._async.calls import AsyncCalls, page_size
-from remora._bounds import Between, Id, Items, Limit, RequestId, Seconds
+from remora._bounds import Between, Id, Ids, Items, Limit, RequestId, Seconds
 from remora.filters import Where
 from remora.memory_items import MemoryItem, MemoryItemSearchResult, Tag, item_filter
 from remora.search import Query
@@ -90,9 +90,7 @@ class AsyncMemoryItems:
         found = await self._calls.items(method, request, lambda page: page.items, limit=limit, timeout=timeout)
         return [MemoryItem.from_proto(item) for item in found]
 
-    async def delete(
-        self, ids: Id | Collection[Id], *, request_id: RequestId | None = None, timeout: Seconds | None = None
-    ) -> int:
+    async def delete(self, ids: Ids, *, request_id: RequestId | None = None, timeout: Seconds | None = None) -> int:
         """Deletes the items of these `ids`, at most 1,000, all or none; returns how many there were."""
         selected = memory_item_pb2.MemoryItemIds(ids=[ids] if isinstance(ids, str) else ids)
         return await self._delete(wire.DeleteMemoryItemsRequest(ids=selected), request_id, timeout)

@@ -9,7 +9,7 @@ from typing import Annotated, Self, Unpack
 from remora import conversations
 from remora._arguments import checked
 from remora._backends import synchronous as backend
-from remora._bounds import Count, Id, IfMissing, IndexWait, Limit, RequestId, Revision, Seconds
+from remora._bounds import Count, Id, Ids, IfMissing, IndexWait, Limit, RequestId, Revision, Seconds
 from remora._endpoint import Endpoint, resolve_endpoint
 from remora._local_server import LocalServer, find_or_start
 from remora._sync.calls import LARGEST_PAGE, Calls, page_size
@@ -316,7 +316,7 @@ class Remora:
 
     def delete_memory_items(
         self,
-        ids: Id | Collection[Id],
+        ids: Ids,
         *,
         user_id: Id | None = None,
         request_id: RequestId | None = None,

@@ -5,7 +5,7 @@ from collections.abc import Collection
 from typing import Annotated
 
 from remora._arguments import checked
-from remora._bounds import Between, Id, Items, Limit, Name, RequestId, Seconds, Size, Time
+from remora._bounds import Between, Id, Ids, Items, Limit, Name, RequestId, Seconds, Size, Time
 from remora._sync.calls import Calls, page_size
 from remora.facts import Fact, FactSearchResult, FactSource, StaticFact, fact_times
 from remora.search import Query
@@ -159,17 +159,13 @@ class Facts:
         response = self._calls.write(self._calls.stubs.memory.CorrectFact, request, timeout, request_id)
         return response.fact_id
 
-    def retract(
-        self, ids: Id | Collection[Id], *, request_id: RequestId | None = None, timeout: Seconds | None = None
-    ) -> int:
+    def retract(self, ids: Ids, *, request_id: RequestId | None = None, timeout: Seconds | None = None) -> int:
         """Ceases to record facts that never held, at most 1,000; returns how many there were."""
         request = wire.RetractFactsRequest(user_id=self._user_id, facts=_ids(ids))
         response = self._calls.write(self._calls.stubs.memory.RetractFacts, request, timeout, request_id)
         return response.retracted_facts
 
-    def forget(
-        self, ids: Id | Collection[Id], *, request_id: RequestId | None = None, timeout: Seconds | None = None
-    ) -> int:
+    def forget(self, ids: Ids, *, request_id: RequestId | None = None, timeout: Seconds | None = None) -> int:
         """Deletes facts with all that was recorded of them, at most 1,000; returns how many there were."""
         return self._forget(wire.ForgetFactsRequest(ids=_ids(ids)), request_id, timeout)
 
