@@ -358,7 +358,14 @@ SEARCHES = (
     Mistake(
         'Condition("age", "gte", 18)',
         InvalidFieldError,
-        "comparison is 'gte'; it must be '==', '!=', '<', '<=', '>', '>=', 'in', 'present' or 'absent'",
+        "comparison is 'gte'; it must be '==', '!=', '<', '<=', '>', '>=', 'in', 'present' or 'absent'; "
+        "did you mean '>='?",
+    ),
+    Mistake(
+        'Condition("age", "=>", 18)',
+        InvalidFieldError,
+        "comparison is '=>'; it must be '==', '!=', '<', '<=', '>', '>=', 'in', 'present' or 'absent'; "
+        "did you mean '>='?",
     ),
     Mistake('Condition("age", ">=")', InvalidFieldError, "values are 0; '>=' takes one value"),
     Mistake(
