@@ -198,6 +198,18 @@ def test_a_context_has_the_facts_that_answer_best_behind_the_system_text(memory:
     assert "facts, in one message of the role user:" in str(context)
 
 
+def test_a_transcript_is_sent_as_it_was_counted_and_no_fact_as_what_the_user_said(memory: Remora) -> None:
+    chat = memory.conversation("trip", user_id="sarah")
+    chat.append({"role": "user", "content": "What do I drink?"})
+    memory.user("sarah").facts.add(TEA)
+
+    context = chat.context(400, query="tea", facts=True, rendering="transcript")
+
+    assert "- user likes tea" in context.text
+    assert context.messages == [{"role": "user", "content": context.text}]
+    assert context.to_anthropic()["messages"] == context.messages
+
+
 def test_a_context_has_the_facts_of_a_time(memory: Remora) -> None:
     chat = memory.conversation("trip", user_id="sarah")
     chat.append({"role": "user", "content": "Where did I live?"})

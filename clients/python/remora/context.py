@@ -12,7 +12,7 @@ from remora.facts import fact_times
 from remora.media import media_names
 from remora.messages import Message
 from remora.search import IndexState
-from remora.v1 import memory_service_pb2
+from remora.v1 import memory_service_pb2, message_pb2
 
 Section: TypeAlias = Literal["system", "static_facts", "facts", "working_memory", "summary", "recalled", "recent"]
 SharedSection: TypeAlias = Literal["static_facts", "facts", "working_memory", "summary", "recalled", "recent"]
@@ -174,7 +174,7 @@ class Context:
 
     @property
     def messages(self) -> list[Any]:
-        """OpenAI chat messages, ready to send, each as it was appended.
+        """OpenAI chat messages, ready to send, each as it was appended; a transcript is one message of the role user.
 
         They are dicts; their type is Any, so that the types of every chat client take them.
         """
@@ -200,6 +200,9 @@ class Context:
 
     def _sent(self) -> Iterator[Message]:
         """The messages that a model is sent."""
+        if self.text:
+            yield Message.from_proto(message_pb2.Message(role="user", text=self.text))
+            return
         for message, items in groupby(self.items, key=lambda item: self._quoting(item.section)):
             if message is None:
                 yield from (item.message for item in items)
