@@ -98,7 +98,7 @@ class Item(View):
 
     Attributes:
         message: The message. That of a fact is made of it: its `id` is the fact's, its `text` the fact in words.
-        conversation_id: Its conversation; empty for a fact.
+        conversation_id: Its conversation; empty for a fact and the user's working memory.
         section: Whether it is the system text, a fact that holds for all or one of the user's, a working memory, the
             summary of what has left the window, was found by the query, or is one of the newest messages.
         score: Its score, if the query found it.

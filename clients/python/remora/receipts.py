@@ -15,12 +15,14 @@ from remora.v1 import memory_service_pb2 as wire
 @view
 @dataclass(frozen=True)
 class ReceiptItem(View):
-    """One message of a receipt.
+    """One message of a receipt, or one fact.
 
     Attributes:
-        conversation_id: Its conversation; empty if it is the system text of the request.
-        message_id: The message; empty if it is the system text of the request, or a summary.
-        sequence: Its place in the conversation; 0 if it is the system text of the request, or a summary.
+        conversation_id: Its conversation; empty if it is the system text of the request, a fact or the user's working
+            memory.
+        message_id: The message, or the fact; `working-memory` for the user's; empty if it is the system text of the
+            request, a summary or the conversation's working memory.
+        sequence: Its place in the conversation; 0 if it is no message of one.
         message_revision: The revision that the message had.
         section: Of a context: which part of it the message belongs to; None of a search.
         score: Its score, if it was found by the query.
