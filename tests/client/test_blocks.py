@@ -80,6 +80,22 @@ def test_what_is_flushed_is_remembered_in_blocks_for_the_next_conversation(memor
     assert [hit.item.text for hit in blocks.vector.get("hr", "Form HR-101", k=1)] == [EARLY[3][1]]
 
 
+def test_what_is_remembered_comes_with_the_messages_of_the_window(memory: Remora) -> None:
+    chat = memory.conversation("hr", user_id="sarah", short_term=Summarize(60, keep_messages=len(LATE)))
+    chat.append(said(*EARLY, *LATE))
+    eventually(lambda: chat.window().first_sequence > 0)
+    blocks = memory.user("sarah").blocks
+
+    content = blocks.get("hr", "a laptop and a chair, and Form HR-101", k=len(EARLY))
+    summary, *rest = content.chat_messages
+    assert (summary.role, summary.text[:22]) == ("user", "CONVERSATION SUMMARY: ")
+    assert [(message.role, message.text) for message in rest] == LATE
+    assert EARLY[3][1] in [hit.item.text for hit in content.vector_matches]
+    assert not {hit.item.text for hit in content.vector_matches} & {text for _, text in LATE}
+    assert blocks.get("another day", "Form HR-101").chat_messages == []
+    assert memory.user("tom").blocks.get("hr", "Form HR-101").chat_messages == []
+
+
 def test_vector_memory_has_what_was_appended_to_the_conversation_and_what_was_flushed(memory: Remora) -> None:
     chat = memory.conversation("hr", user_id="sarah", short_term=Flush(100))
     chat.append(said(*EARLY, *LATE))

@@ -10,7 +10,7 @@ from remora import _json
 from remora.errors import RemoraError
 from remora.facts import Fact, StaticFact
 from remora.memory_items import METADATA_BYTES, MemoryItemHit
-from remora.messages import MessageLike
+from remora.messages import Message
 from remora.v1 import memory_item_pb2
 from remora.v1 import memory_service_pb2 as wire
 
@@ -42,13 +42,13 @@ class MemoryContent:
     """What is remembered for the next call of a model.
 
     Attributes:
-        chat_messages: The messages of the conversation.
+        chat_messages: The messages of the session's conversation that are in its window, behind its summary.
         static_facts: What holds for all users.
         extracted_facts: What the user said of itself that answers the message, best first.
         vector_matches: What was said in the session that resembles the message, best first.
     """
 
-    chat_messages: Sequence[MessageLike] = ()
+    chat_messages: Sequence[Message] = ()
     static_facts: Sequence[StaticFact] = ()
     extracted_facts: Sequence[Fact] = ()
     vector_matches: Sequence[MemoryItemHit] = ()

@@ -16,6 +16,8 @@ MOST_TOKENS = 100_000_000
 HALF = 0.5
 KEEP_MESSAGES = 10
 SUMMARY_BYTES = 256 << 10
+SUMMARY_PREFIX = "CONVERSATION SUMMARY: "
+"""What the text of a summary's message begins with."""
 
 Tokens: TypeAlias = Annotated[int, Between(1, MOST_TOKENS)]
 

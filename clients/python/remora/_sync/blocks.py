@@ -6,7 +6,8 @@ from typing import Annotated
 
 from remora._arguments import checked
 from remora._bounds import Between, Id, Seconds
-from remora._sync.calls import Calls
+from remora._sync.calls import LARGEST_PAGE, Calls
+from remora._sync.conversation import Conversation
 from remora._sync.facts import Facts, StaticFacts
 from remora._sync.memory_items import MemoryItems
 from remora.blocks import (
@@ -21,13 +22,15 @@ from remora.blocks import (
 from remora.errors import ConversationNotFoundError
 from remora.facts import Fact, FactSource, StaticFact
 from remora.memory_items import MemoryItem, MemoryItemHit
-from remora.messages import MessageLike, to_message
+from remora.messages import Message, MessageLike, to_message
+from remora.short_term import SUMMARY_PREFIX
 from remora.tokens import count_request
 
 Said = str | MessageLike
 """A text of the user's, or a message of any format."""
 MaxTokens = Annotated[int, Between(1, 10_000_000)]
 QUERY_BYTES = 32_768
+MOST_HITS = 1_000
 
 
 @checked
@@ -165,6 +168,8 @@ class MemoryBlocks:
     """The three blocks of a user together."""
 
     def __init__(self, calls: Calls, user_id: str) -> None:
+        self._calls = calls
+        self._user_id = user_id
         self.static = StaticMemory(calls)
         """What holds for all users."""
         self.extractive = ExtractiveMemory(calls, user_id)
@@ -181,12 +186,31 @@ class MemoryBlocks:
         k: Annotated[int, Between(1, 1000)] = 10,
         timeout: Seconds | None = None,
     ) -> MemoryContent:
-        """What all blocks have for a message: facts of up to `max_tokens`, and `k` messages of the session."""
+        """What all blocks have for a message: facts of up to `max_tokens`, and `k` messages of the session.
+
+        With them come the user's messages in the window of the session's conversation, up to the newest 1,000, behind
+        its summary. None of these is one of the `k`.
+        """
+        said = self._said(session_id, timeout)
+        shown = {to_item_id(session_id, each.id) for each in said}
+        most = min(MOST_HITS, k + len(said))
+        matches = self.vector.get(session_id, message, k=most, timeout=timeout)
         return MemoryContent(
+            chat_messages=said,
             static_facts=self.static.get(session_id, timeout=timeout),
             extracted_facts=self.extractive.get(session_id, message, max_tokens=max_tokens, timeout=timeout),
-            vector_matches=self.vector.get(session_id, message, k=k, timeout=timeout),
+            vector_matches=[hit for hit in matches if hit.item.id not in shown][:k],
         )
+
+    def _said(self, session_id: str, timeout: float | None) -> list[Message]:
+        """The window of the session's conversation, if there is one."""
+        chat = Conversation(self._calls, session_id, self._user_id)
+        try:
+            summary = (chat.window(timeout=timeout)).summary
+            messages = chat.messages(LARGEST_PAGE, timeout=timeout)
+        except ConversationNotFoundError:
+            return []
+        return [Message("user", f"{SUMMARY_PREFIX}{summary.text}"), *messages] if summary else messages
 
     def update(self, session_id: Id, message: Said, *, timeout: Seconds | None = None) -> None:
         """Gives a message of up to 64 KiB to the blocks that take one: static memory takes none."""

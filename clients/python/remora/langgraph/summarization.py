@@ -13,10 +13,8 @@ from remora.errors import ConversationNotFoundError, InvalidFieldError
 from remora.langgraph._server import Options, Server
 from remora.langgraph.messages import REMOVE_ALL_MESSAGES
 from remora.messages import Message
-from remora.short_term import KEEP_MESSAGES, Summarize, Summary
+from remora.short_term import KEEP_MESSAGES, SUMMARY_PREFIX, Summarize, Summary
 
-HEAD = "CONVERSATION SUMMARY: "
-"""What a summary's message begins with."""
 IS_SUMMARY = {"lc_source": "summarization"}
 """What LangChain marks its own summaries with."""
 MOST_MESSAGES = 1_000
@@ -252,7 +250,7 @@ def within(messages: Sequence[AnyMessage], window: Collection[str], summary: Sum
 
 def _message_of(summary: Summary) -> HumanMessage:
     made = f"remora-summary-{summary.covers_through_sequence}"
-    return HumanMessage(HEAD + summary.text, id=made, additional_kwargs=dict(IS_SUMMARY))
+    return HumanMessage(SUMMARY_PREFIX + summary.text, id=made, additional_kwargs=dict(IS_SUMMARY))
 
 
 def _is_summary(message: BaseMessage) -> bool:
