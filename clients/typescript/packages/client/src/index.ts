@@ -35,6 +35,7 @@ export {
 } from "./facts.js";
 export { pages } from "./pages.js";
 export { type ListedReceipts, type OfUser, Receipts } from "./receipts.js";
+export { shown } from "./refusals.js";
 export { Remora, type RemoraOptions } from "./remora.js";
 export { REQUEST_BYTES } from "./requests.js";
 export type { Rpc, ServiceClient } from "./services.js";

@@ -98,7 +98,8 @@ function editDistance(left: string, right: string): number {
   return row.at(-1) ?? 0;
 }
 
-function shown(value: unknown): string {
+/** A value in a sentence: as JSON, or as Node shows what JSON does not have, and no more than the beginning of it. */
+export function shown(value: unknown): string {
   const text = value instanceof Date ? "a Date" : (jsonOf(value) ?? inspect(value));
   return text.length <= LONGEST_SHOWN ? text : `${text.slice(0, LONGEST_SHOWN - 3)}...`;
 }

@@ -1,6 +1,7 @@
 // Filters of the store's searches, as the server has them: conditions on paths into the values of items.
 
 import type { MessageInitShape } from "@bufbuild/protobuf";
+import { shown } from "@remora/client";
 import { type FilterSchema, Operator, type ScalarSchema } from "@remora/client/v1";
 
 type Filter = MessageInitShape<typeof FilterSchema>;
@@ -25,7 +26,7 @@ const MISPLACED = new Set(["$and", "$or", "$nor", "$not", ...OPERATORS]);
 export function filterToWire(filter: Record<string, unknown> | undefined): Filter | undefined {
   const given: unknown = filter ?? {};
   if (!isObject(given)) {
-    throw new TypeError(`filter is ${JSON.stringify(given)}; it must be an object of members and values`);
+    throw new TypeError(`filter is ${shown(given)}; it must be an object of members and values`);
   }
   const members = Object.entries(given).flatMap(([key, wanted]) => member(key, wanted));
   return members.length === 0 ? undefined : all(members);
@@ -144,9 +145,7 @@ function scalar(path: Path, value: unknown): Scalar {
   if (value === null) {
     return { kind: { case: "nullValue", value: 0 } };
   }
-  throw new Error(
-    `The filter at ${path.join(".")} is ${JSON.stringify(value)}: it takes a text, a number, a boolean or null`,
-  );
+  throw new Error(`The filter at ${path.join(".")} is ${shown(value)}: it takes a text, a number, a boolean or null`);
 }
 
 function isObject(value: unknown): value is Record<string, unknown> {

@@ -1,6 +1,5 @@
 // Remora as a store of LangGraph: JSON values under keys in namespaces, found by value and by meaning.
 
-import { inspect } from "node:util";
 import { create, type MessageInitShape, toBinary } from "@bufbuild/protobuf";
 import type { EmbeddingsInterface } from "@langchain/core/embeddings";
 import {
@@ -22,6 +21,7 @@ import {
   durationFromMs,
   type Remora,
   REQUEST_BYTES,
+  shown,
   timestampDate,
 } from "@remora/client";
 import {
@@ -424,10 +424,6 @@ function encoded(operation: PutOperation, value: Record<string, unknown>): Uint8
     throw new RangeError(`${nameOf(operation)} has ${bytes.length} bytes as JSON; at most ${VALUE_BYTES} are allowed.`);
   }
   return bytes;
-}
-
-function shown(value: unknown): string {
-  return inspect(value, { depth: 0, maxStringLength: 80 });
 }
 
 function nameOf({ namespace, key }: PutOperation): string {

@@ -12,7 +12,7 @@ function tokens(path: string): string[] {
 
 function textsBehind(value: unknown, [step, ...rest]: string[]): string[] {
   if (step === undefined) {
-    return shown(value);
+    return textOf(value);
   }
   return valuesAt(value, step).flatMap((found) => textsBehind(found, rest));
 }
@@ -48,7 +48,7 @@ function memberOf(value: unknown, name: string): unknown[] {
   return found ? [(value as Record<string, unknown>)[name]] : [];
 }
 
-function shown(value: unknown): string[] {
+function textOf(value: unknown): string[] {
   if (value === null || value === undefined) {
     return [];
   }

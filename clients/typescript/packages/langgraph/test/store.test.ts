@@ -163,10 +163,10 @@ describe("items", () => {
     const store = made({ index: { fields: ["text"] } });
     const large = { text: "x".repeat(3_000_000) };
     const wrong: [unknown, RegExp][] = [
-      ["tea", /The value of "k" in \["users","ana"\] is 'tea'; it must be an object/],
-      [[1], /is \[ 1 \]; it must be an object/],
+      ["tea", /The value of "k" in \["users","ana"\] is "tea"; it must be an object/],
+      [[1], /is \[1\]; it must be an object/],
       [undefined, /is undefined; it must be an object/],
-      [new Date(0), /is 1970-01-01T00:00:00.000Z, which is no object in JSON/],
+      [new Date(0), /is a Date, which is no object in JSON/],
       [large, /has 3000011 bytes as JSON; at most 2097152 are allowed/],
     ];
     for (const [value, said] of wrong) {
@@ -174,7 +174,7 @@ describe("items", () => {
     }
     await assert.rejects(
       store.put(NS, "k", {}, "text" as unknown as string[]),
-      /paths of an index are 'text'; they must/,
+      /paths of an index are "text"; they must/,
     );
 
     assert.equal(await store.get(NS, "k"), null);
@@ -315,11 +315,18 @@ describe("a search without a query", () => {
     }
   });
 
-  test("refuses an operator that it does not know, and says where", async () => {
+  test("refuses an operator or a value that it does not know, and says where", async () => {
     await assert.rejects(
       made().search([], { filter: { price: { $near: 5 } } }),
       /Unsupported operator: \$near at price/,
     );
+    for (const [price, said] of [
+      [5n, "5n"],
+      [{ $gt: [1] }, "\\[1\\]"],
+    ] as const) {
+      const expected = new RegExp(`The filter at price is ${said}: it takes a text, a number, a boolean or null`);
+      await assert.rejects(made().search([], { filter: { price } }), expected);
+    }
   });
 
   test("refuses a filter that can match nothing: operators among members, and what is no object", async () => {
@@ -607,7 +614,7 @@ describe("a store", () => {
         /index has no key "embed"; it has dims, embeddings, fields, distanceType/,
       ],
       [{ ttl: { defaultTTL: 5 } }, /ttl has no key "defaultTTL"; it has defaultTtl, refreshOnRead/],
-      [{ index: { distanceType: "l3" } }, /distanceType is one of cosine, inner_product, l2, not 'l3'/],
+      [{ index: { distanceType: "l3" } }, /distanceType is one of cosine, inner_product, l2, not "l3"/],
     ];
     for (const [options, said] of wrong) {
       assert.throws(() => made(options as RemoraStoreOptions), said);
