@@ -517,7 +517,7 @@ CONVERSATIONS = (
     Mistake(
         'Step("s", "tool")',
         InvalidFieldError,
-        "type is 'tool'; it must be 'text', 'tool_call' or 'tool_result'; did you mean 'tool_call'?",
+        "type is 'tool'; it must be 'text', 'tool_call', 'tool_result' or 'other'; did you mean 'tool_call'?",
     ),
     Mistake(
         "chat.working_memory.set(object)",

@@ -117,6 +117,10 @@ PAIRS: list[tuple[View, ProtobufMessage]] = [
         ),
     ),
     (
+        Step("s2", "other", other_type="reasoning"),
+        step_pb2.Step(id="s2", type=step_pb2.STEP_TYPE_OTHER, other_type="reasoning"),
+    ),
+    (
         ConversationRecord("c", "sarah", "", "Leave", {"a": 1}, {"n": 1.5}, None, None, 3, 9, 7, 5, NOON, NOON),
         conversation_pb2.Conversation(
             id="c",

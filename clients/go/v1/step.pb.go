@@ -34,6 +34,8 @@ const (
 	StepType_STEP_TYPE_TOOL_CALL StepType = 2
 	// A tool's result.
 	StepType_STEP_TYPE_TOOL_RESULT StepType = 3
+	// What `other_type` says.
+	StepType_STEP_TYPE_OTHER StepType = 4
 )
 
 // Enum value maps for StepType.
@@ -43,12 +45,14 @@ var (
 		1: "STEP_TYPE_TEXT",
 		2: "STEP_TYPE_TOOL_CALL",
 		3: "STEP_TYPE_TOOL_RESULT",
+		4: "STEP_TYPE_OTHER",
 	}
 	StepType_value = map[string]int32{
 		"STEP_TYPE_UNSPECIFIED": 0,
 		"STEP_TYPE_TEXT":        1,
 		"STEP_TYPE_TOOL_CALL":   2,
 		"STEP_TYPE_TOOL_RESULT": 3,
+		"STEP_TYPE_OTHER":       4,
 	}
 )
 
@@ -79,7 +83,7 @@ func (StepType) EnumDescriptor() ([]byte, []int) {
 	return file_remora_v1_step_proto_rawDescGZIP(), []int{0}
 }
 
-// One step of an agent's operation within a conversation: a piece of text, a tool call or a tool's result.
+// One step of an agent's operation within a conversation: a piece of text, a tool call, a tool's result, or another one.
 type Step struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Required. Unique for its user in its conversation, 1 to 512 bytes. Saving a known id replaces the step.
@@ -113,7 +117,9 @@ type Step struct {
 	// The sub-agent's name, up to 512 bytes.
 	SubAgentName string `protobuf:"bytes,15,opt,name=sub_agent_name,json=subAgentName,proto3" json:"sub_agent_name,omitempty"`
 	// When it was taken, by the caller's clock. Unset: the server's time of the save.
-	CreateTime    *timestamppb.Timestamp `protobuf:"bytes,16,opt,name=create_time,json=createTime,proto3" json:"create_time,omitempty"`
+	CreateTime *timestamppb.Timestamp `protobuf:"bytes,16,opt,name=create_time,json=createTime,proto3" json:"create_time,omitempty"`
+	// What it is in the caller's words, such as `reasoning`, if `type` is STEP_TYPE_OTHER, up to 64 bytes.
+	OtherType     string `protobuf:"bytes,17,opt,name=other_type,json=otherType,proto3" json:"other_type,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -260,11 +266,18 @@ func (x *Step) GetCreateTime() *timestamppb.Timestamp {
 	return nil
 }
 
+func (x *Step) GetOtherType() string {
+	if x != nil {
+		return x.OtherType
+	}
+	return ""
+}
+
 var File_remora_v1_step_proto protoreflect.FileDescriptor
 
 const file_remora_v1_step_proto_rawDesc = "" +
 	"\n" +
-	"\x14remora/v1/step.proto\x12\tremora.v1\x1a\x1fgoogle/protobuf/timestamp.proto\"\xfc\x03\n" +
+	"\x14remora/v1/step.proto\x12\tremora.v1\x1a\x1fgoogle/protobuf/timestamp.proto\"\x9b\x04\n" +
 	"\x04Step\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12'\n" +
 	"\x0fconversation_id\x18\x02 \x01(\tR\x0econversationId\x12\x17\n" +
@@ -286,12 +299,15 @@ const file_remora_v1_step_proto_rawDesc = "" +
 	"subAgentId\x12$\n" +
 	"\x0esub_agent_name\x18\x0f \x01(\tR\fsubAgentName\x12;\n" +
 	"\vcreate_time\x18\x10 \x01(\v2\x1a.google.protobuf.TimestampR\n" +
-	"createTime*m\n" +
+	"createTime\x12\x1d\n" +
+	"\n" +
+	"other_type\x18\x11 \x01(\tR\totherType*\x82\x01\n" +
 	"\bStepType\x12\x19\n" +
 	"\x15STEP_TYPE_UNSPECIFIED\x10\x00\x12\x12\n" +
 	"\x0eSTEP_TYPE_TEXT\x10\x01\x12\x17\n" +
 	"\x13STEP_TYPE_TOOL_CALL\x10\x02\x12\x19\n" +
-	"\x15STEP_TYPE_TOOL_RESULT\x10\x03B~\n" +
+	"\x15STEP_TYPE_TOOL_RESULT\x10\x03\x12\x13\n" +
+	"\x0fSTEP_TYPE_OTHER\x10\x04B~\n" +
 	"\rcom.remora.v1B\tStepProtoP\x01Z\x1dremora.dev/remora/v1;remorav1\xa2\x02\x03RXX\xaa\x02\tRemora.V1\xca\x02\tRemora\\V1\xe2\x02\x15Remora\\V1\\GPBMetadata\xea\x02\n" +
 	"Remora::V1b\x06proto3"
 

@@ -1,4 +1,4 @@
-"""The steps of an agent within a conversation: text, tool calls and tools' results."""
+"""The steps of an agent within a conversation: text, tool calls, tools' results and others."""
 
 from dataclasses import dataclass, field
 from typing import Annotated, Any, ClassVar, Literal, Self, TypeAlias
@@ -10,12 +10,13 @@ from remora._times import optional_time, to_timestamp
 from remora._views import Decoders, View, unchanged, view
 from remora.v1 import step_pb2
 
-StepType: TypeAlias = Literal["text", "tool_call", "tool_result"]
+StepType: TypeAlias = Literal["text", "tool_call", "tool_result", "other"]
 
 _TYPES: dict[StepType, step_pb2.StepType.ValueType] = {
     "text": step_pb2.STEP_TYPE_TEXT,
     "tool_call": step_pb2.STEP_TYPE_TOOL_CALL,
     "tool_result": step_pb2.STEP_TYPE_TOOL_RESULT,
+    "other": step_pb2.STEP_TYPE_OTHER,
 }
 _NAMES = {value: name for name, value in _TYPES.items()}
 
@@ -28,7 +29,7 @@ class Step(View):
 
     Attributes:
         id: Unique in its conversation, 1 to 512 bytes. Saving a known id replaces the step.
-        type: What it is.
+        type: What it is; `other`: what `other_type` says.
         role: The role that speaks, up to 64 bytes.
         content: Its text, up to 1 MiB.
         arguments: A tool call's arguments, up to 1 MiB: bytes, or what JSON can hold. Bytes of compact JSON are
@@ -42,6 +43,7 @@ class Step(View):
         sub_agent_id: The sub-agent that took it.
         sub_agent_name: The sub-agent's name.
         create_time: When it was taken, by the caller's clock; None: when it was saved.
+        other_type: What it is in the caller's words, such as `reasoning`, if `type` is `other`, up to 64 bytes.
     """
 
     id: Id
@@ -58,6 +60,7 @@ class Step(View):
     sub_agent_id: OptionalId = field(default="", kw_only=True)
     sub_agent_name: OptionalId = field(default="", kw_only=True)
     create_time: Time | None = field(default=None, kw_only=True)
+    other_type: Annotated[str, Name(64, optional=True)] = field(default="", kw_only=True)
 
     def to_proto(self, conversation_id: str, user_id: str) -> step_pb2.Step:
         """The step on the wire."""
@@ -70,6 +73,7 @@ class Step(View):
             operation_id=self.operation_id,
             step_index=self.step_index,
             type=_TYPES[self.type],
+            other_type=self.other_type,
             role=self.role,
             content=self.content,
             arguments=_json.to_opaque(self.arguments, "arguments", 1 << 20),
@@ -87,7 +91,7 @@ class Step(View):
 
     _decoders: ClassVar[Decoders] = {
         **unchanged("id", "role", "content", "step_index", "operation_id"),
-        **unchanged("agent_id", "agent_name", "sub_agent_id", "sub_agent_name"),
+        **unchanged("agent_id", "agent_name", "sub_agent_id", "sub_agent_name", "other_type"),
         "type": lambda wire: _NAMES.get(wire.type, "text"),
         "arguments": lambda wire: _json.from_opaque(wire.arguments),
         "result": lambda wire: _json.from_opaque(wire.result),

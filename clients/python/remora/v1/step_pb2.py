@@ -25,15 +25,15 @@ _sym_db = _symbol_database.Default()
 from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x14remora/v1/step.proto\x12\tremora.v1\x1a\x1fgoogle/protobuf/timestamp.proto\"\xfc\x03\n\x04Step\x12\x0e\n\x02id\x18\x01 \x01(\tR\x02id\x12\'\n\x0f\x63onversation_id\x18\x02 \x01(\tR\x0e\x63onversationId\x12\x17\n\x07user_id\x18\x03 \x01(\tR\x06userId\x12\x19\n\x08\x61gent_id\x18\x04 \x01(\tR\x07\x61gentId\x12\x1d\n\nagent_name\x18\x05 \x01(\tR\tagentName\x12!\n\x0coperation_id\x18\x06 \x01(\tR\x0boperationId\x12\x1d\n\nstep_index\x18\x07 \x01(\x05R\tstepIndex\x12\'\n\x04type\x18\x08 \x01(\x0e\x32\x13.remora.v1.StepTypeR\x04type\x12\x12\n\x04role\x18\t \x01(\tR\x04role\x12\x18\n\x07\x63ontent\x18\n \x01(\tR\x07\x63ontent\x12\x1c\n\targuments\x18\x0b \x01(\x0cR\targuments\x12\x16\n\x06result\x18\x0c \x01(\x0cR\x06result\x12\x14\n\x05usage\x18\r \x01(\x0cR\x05usage\x12 \n\x0csub_agent_id\x18\x0e \x01(\tR\nsubAgentId\x12$\n\x0esub_agent_name\x18\x0f \x01(\tR\x0csubAgentName\x12;\n\x0b\x63reate_time\x18\x10 \x01(\x0b\x32\x1a.google.protobuf.TimestampR\ncreateTime*m\n\x08StepType\x12\x19\n\x15STEP_TYPE_UNSPECIFIED\x10\x00\x12\x12\n\x0eSTEP_TYPE_TEXT\x10\x01\x12\x17\n\x13STEP_TYPE_TOOL_CALL\x10\x02\x12\x19\n\x15STEP_TYPE_TOOL_RESULT\x10\x03\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x14remora/v1/step.proto\x12\tremora.v1\x1a\x1fgoogle/protobuf/timestamp.proto\"\x9b\x04\n\x04Step\x12\x0e\n\x02id\x18\x01 \x01(\tR\x02id\x12\'\n\x0f\x63onversation_id\x18\x02 \x01(\tR\x0e\x63onversationId\x12\x17\n\x07user_id\x18\x03 \x01(\tR\x06userId\x12\x19\n\x08\x61gent_id\x18\x04 \x01(\tR\x07\x61gentId\x12\x1d\n\nagent_name\x18\x05 \x01(\tR\tagentName\x12!\n\x0coperation_id\x18\x06 \x01(\tR\x0boperationId\x12\x1d\n\nstep_index\x18\x07 \x01(\x05R\tstepIndex\x12\'\n\x04type\x18\x08 \x01(\x0e\x32\x13.remora.v1.StepTypeR\x04type\x12\x12\n\x04role\x18\t \x01(\tR\x04role\x12\x18\n\x07\x63ontent\x18\n \x01(\tR\x07\x63ontent\x12\x1c\n\targuments\x18\x0b \x01(\x0cR\targuments\x12\x16\n\x06result\x18\x0c \x01(\x0cR\x06result\x12\x14\n\x05usage\x18\r \x01(\x0cR\x05usage\x12 \n\x0csub_agent_id\x18\x0e \x01(\tR\nsubAgentId\x12$\n\x0esub_agent_name\x18\x0f \x01(\tR\x0csubAgentName\x12;\n\x0b\x63reate_time\x18\x10 \x01(\x0b\x32\x1a.google.protobuf.TimestampR\ncreateTime\x12\x1d\n\nother_type\x18\x11 \x01(\tR\totherType*\x82\x01\n\x08StepType\x12\x19\n\x15STEP_TYPE_UNSPECIFIED\x10\x00\x12\x12\n\x0eSTEP_TYPE_TEXT\x10\x01\x12\x17\n\x13STEP_TYPE_TOOL_CALL\x10\x02\x12\x19\n\x15STEP_TYPE_TOOL_RESULT\x10\x03\x12\x13\n\x0fSTEP_TYPE_OTHER\x10\x04\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'remora.v1.step_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_STEPTYPE']._serialized_start=579
-  _globals['_STEPTYPE']._serialized_end=688
+  _globals['_STEPTYPE']._serialized_start=611
+  _globals['_STEPTYPE']._serialized_end=741
   _globals['_STEP']._serialized_start=69
-  _globals['_STEP']._serialized_end=577
+  _globals['_STEP']._serialized_end=608
 # @@protoc_insertion_point(module_scope)

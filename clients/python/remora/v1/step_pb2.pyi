@@ -32,6 +32,8 @@ class _StepTypeEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_StepType.Val
     """The call of a tool."""
     STEP_TYPE_TOOL_RESULT: _StepType.ValueType  # 3
     """A tool's result."""
+    STEP_TYPE_OTHER: _StepType.ValueType  # 4
+    """What `other_type` says."""
 
 class StepType(_StepType, metaclass=_StepTypeEnumTypeWrapper):
     """What a step is."""
@@ -44,11 +46,13 @@ STEP_TYPE_TOOL_CALL: StepType.ValueType  # 2
 """The call of a tool."""
 STEP_TYPE_TOOL_RESULT: StepType.ValueType  # 3
 """A tool's result."""
+STEP_TYPE_OTHER: StepType.ValueType  # 4
+"""What `other_type` says."""
 Global___StepType: _TypeAlias = StepType  # noqa: Y015
 
 @_typing.final
 class Step(_message.Message):
-    """One step of an agent's operation within a conversation: a piece of text, a tool call or a tool's result."""
+    """One step of an agent's operation within a conversation: a piece of text, a tool call, a tool's result, or another one."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -68,6 +72,7 @@ class Step(_message.Message):
     SUB_AGENT_ID_FIELD_NUMBER: _builtins.int
     SUB_AGENT_NAME_FIELD_NUMBER: _builtins.int
     CREATE_TIME_FIELD_NUMBER: _builtins.int
+    OTHER_TYPE_FIELD_NUMBER: _builtins.int
     id: _builtins.str
     """Required. Unique for its user in its conversation, 1 to 512 bytes. Saving a known id replaces the step."""
     conversation_id: _builtins.str
@@ -98,6 +103,8 @@ class Step(_message.Message):
     """The sub-agent that took it, up to 512 bytes."""
     sub_agent_name: _builtins.str
     """The sub-agent's name, up to 512 bytes."""
+    other_type: _builtins.str
+    """What it is in the caller's words, such as `reasoning`, if `type` is STEP_TYPE_OTHER, up to 64 bytes."""
     @_builtins.property
     def create_time(self) -> _timestamp_pb2.Timestamp:
         """When it was taken, by the caller's clock. Unset: the server's time of the save."""
@@ -121,10 +128,11 @@ class Step(_message.Message):
         sub_agent_id: _builtins.str = ...,
         sub_agent_name: _builtins.str = ...,
         create_time: _timestamp_pb2.Timestamp | None = ...,
+        other_type: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["create_time", b"create_time"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["agent_id", b"agent_id", "agent_name", b"agent_name", "arguments", b"arguments", "content", b"content", "conversation_id", b"conversation_id", "create_time", b"create_time", "id", b"id", "operation_id", b"operation_id", "result", b"result", "role", b"role", "step_index", b"step_index", "sub_agent_id", b"sub_agent_id", "sub_agent_name", b"sub_agent_name", "type", b"type", "usage", b"usage", "user_id", b"user_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["agent_id", b"agent_id", "agent_name", b"agent_name", "arguments", b"arguments", "content", b"content", "conversation_id", b"conversation_id", "create_time", b"create_time", "id", b"id", "operation_id", b"operation_id", "other_type", b"other_type", "result", b"result", "role", b"role", "step_index", b"step_index", "sub_agent_id", b"sub_agent_id", "sub_agent_name", b"sub_agent_name", "type", b"type", "usage", b"usage", "user_id", b"user_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

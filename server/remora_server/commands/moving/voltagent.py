@@ -14,7 +14,13 @@ from msgspec import Struct
 
 from remora.v1.conversation_pb2 import Conversation
 from remora.v1.message_pb2 import Message
-from remora.v1.step_pb2 import STEP_TYPE_TEXT, STEP_TYPE_TOOL_CALL, STEP_TYPE_TOOL_RESULT, Step
+from remora.v1.step_pb2 import (
+    STEP_TYPE_OTHER,
+    STEP_TYPE_TEXT,
+    STEP_TYPE_TOOL_CALL,
+    STEP_TYPE_TOOL_RESULT,
+    Step,
+)
 from remora.v1.transfer_service_pb2 import ConversationRecord, MessageRecord, Record
 from remora.v1.workflow_pb2 import (
     WORKFLOW_STATUS_CANCELLED,
@@ -169,8 +175,6 @@ def _message(row: Row, sequence: int) -> Record:
 
 def _step(row: Row) -> Placed:
     kind = row.text("type")
-    if kind not in _STEP_TYPES:
-        raise row.fault("type", f"is {kind!r}, which no step is")
     own = Step(
         id=row.text("id"),
         conversation_id=row.text("conversation_id"),
@@ -178,7 +182,8 @@ def _step(row: Row) -> Placed:
         agent_id=row.text("agent_id"),
         agent_name=row.optional_text("agent_name"),
         operation_id=row.optional_text("operation_id"),
-        type=_STEP_TYPES[kind],
+        type=_STEP_TYPES.get(kind, STEP_TYPE_OTHER),
+        other_type="" if kind in _STEP_TYPES else kind,
         role=row.text("role"),
         content=row.optional_text("content"),
         arguments=json_columns.data(row, "arguments"),

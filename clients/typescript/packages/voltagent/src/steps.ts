@@ -1,11 +1,11 @@
 // Steps of VoltAgent's conversations as those of Remora, and back.
 
 import type { MessageInitShape } from "@bufbuild/protobuf";
+import { shown } from "@remora/client";
 import { type Step, type StepSchema, StepType } from "@remora/client/v1";
 import type { ConversationStepRecord } from "@voltagent/core";
 import { userOf } from "./conversations.js";
 import { decodeJson, encodeJson } from "./json.js";
-import { named } from "./names.js";
 import { isoOf, timestampOf } from "./times.js";
 
 const TYPES = {
@@ -13,7 +13,7 @@ const TYPES = {
   tool_call: StepType.TOOL_CALL,
   tool_result: StepType.TOOL_RESULT,
 } as const satisfies Record<ConversationStepRecord["type"], StepType>;
-const NAMES = new Map(Object.entries(TYPES).map(([name, type]) => [type as StepType, name as keyof typeof TYPES]));
+const NAMES = new Map(Object.entries(TYPES).map(([name, type]) => [type as StepType, name]));
 
 /** The step that a record is stored as. */
 export function storedStep(record: ConversationStepRecord): MessageInitShape<typeof StepSchema> {
@@ -26,7 +26,7 @@ export function storedStep(record: ConversationStepRecord): MessageInitShape<typ
     agentName: record.agentName ?? "",
     operationId: record.operationId,
     stepIndex: record.stepIndex,
-    type: named("type", record.type, TYPES),
+    ...storedType(record.type),
     role: record.role,
     content: record.content ?? "",
     arguments: encodeJson(record.arguments),
@@ -40,7 +40,7 @@ export function storedStep(record: ConversationStepRecord): MessageInitShape<typ
 
 /** The record that was stored. */
 export function stepRecord(step: Step): ConversationStepRecord {
-  const type = NAMES.get(step.type) ?? "text";
+  const type = NAMES.get(step.type) ?? step.otherType;
   const rest = {
     agentName: step.agentName || undefined,
     content: step.content || (type === "text" ? "" : undefined),
@@ -57,11 +57,21 @@ export function stepRecord(step: Step): ConversationStepRecord {
     agentId: step.agentId,
     operationId: step.operationId,
     stepIndex: step.stepIndex,
-    type,
+    type: type as ConversationStepRecord["type"],
     role: step.role as ConversationStepRecord["role"],
     createdAt: isoOf(step.createTime),
     ...present(rest),
   } as ConversationStepRecord;
+}
+
+/** VoltAgent's own stores keep a type that its types do not name, too. Throws TypeError for what is no text. */
+function storedType(type: string): Pick<MessageInitShape<typeof StepSchema>, "type" | "otherType"> {
+  if (typeof type !== "string") {
+    throw new TypeError(`type is ${shown(type)}; it must be a text, such as ${Object.keys(TYPES).join(", ")}`);
+  }
+  return Object.hasOwn(TYPES, type)
+    ? { type: TYPES[type as keyof typeof TYPES] }
+    : { type: StepType.OTHER, otherType: type };
 }
 
 /** The properties that are not `undefined`. */

@@ -292,9 +292,20 @@ describe("steps", () => {
     await storage.saveConversationSteps([]);
   });
 
-  test("one of a type that is none is refused, and the error names it", async () => {
-    for (const type of ["message", "toString"] as unknown as "text"[]) {
-      const error = { name: "TypeError", message: `type is "${type}"; it must be one of text, tool_call, tool_result` };
+  test("one of another type than VoltAgent's is kept beside the others, and only a text is a type", async () => {
+    const types = ["text", "reasoning", "", "toString", "étape 🚂", "t".repeat(64)] as "text"[];
+    const steps = types.map((type, place) =>
+      step(`s${place}`, place, { type, role: "narrator" as "user", content: "c" }),
+    );
+
+    await storage.saveConversationSteps(steps);
+
+    assert.deepEqual(await storage.getConversationSteps("u", "c"), steps);
+    for (const type of [undefined, 5] as unknown as "text"[]) {
+      const error = {
+        name: "TypeError",
+        message: `type is ${type}; it must be a text, such as text, tool_call, tool_result`,
+      };
       await assert.rejects(storage.saveConversationSteps([step("a", 0, { type })]), error);
     }
   });

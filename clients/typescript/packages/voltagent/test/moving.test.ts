@@ -117,6 +117,7 @@ describe("a file of LibSQLMemoryAdapter", () => {
         subAgentName: "Sub",
         createdAt: AT.toISOString(),
       },
+      { ...step, id: "s3", stepIndex: 2, type: "reasoning" as "text", createdAt: AT.toISOString() },
     ];
     await before.saveConversationSteps(steps);
 

@@ -12,10 +12,10 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file remora/v1/step.proto.
  */
 export const file_remora_v1_step: GenFile = /*@__PURE__*/
-  fileDesc("ChRyZW1vcmEvdjEvc3RlcC5wcm90bxIJcmVtb3JhLnYxIt8CCgRTdGVwEgoKAmlkGAEgASgJEhcKD2NvbnZlcnNhdGlvbl9pZBgCIAEoCRIPCgd1c2VyX2lkGAMgASgJEhAKCGFnZW50X2lkGAQgASgJEhIKCmFnZW50X25hbWUYBSABKAkSFAoMb3BlcmF0aW9uX2lkGAYgASgJEhIKCnN0ZXBfaW5kZXgYByABKAUSIQoEdHlwZRgIIAEoDjITLnJlbW9yYS52MS5TdGVwVHlwZRIMCgRyb2xlGAkgASgJEg8KB2NvbnRlbnQYCiABKAkSEQoJYXJndW1lbnRzGAsgASgMEg4KBnJlc3VsdBgMIAEoDBINCgV1c2FnZRgNIAEoDBIUCgxzdWJfYWdlbnRfaWQYDiABKAkSFgoOc3ViX2FnZW50X25hbWUYDyABKAkSLwoLY3JlYXRlX3RpbWUYECABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wKm0KCFN0ZXBUeXBlEhkKFVNURVBfVFlQRV9VTlNQRUNJRklFRBAAEhIKDlNURVBfVFlQRV9URVhUEAESFwoTU1RFUF9UWVBFX1RPT0xfQ0FMTBACEhkKFVNURVBfVFlQRV9UT09MX1JFU1VMVBADYgZwcm90bzM", [file_google_protobuf_timestamp]);
+  fileDesc("ChRyZW1vcmEvdjEvc3RlcC5wcm90bxIJcmVtb3JhLnYxIvMCCgRTdGVwEgoKAmlkGAEgASgJEhcKD2NvbnZlcnNhdGlvbl9pZBgCIAEoCRIPCgd1c2VyX2lkGAMgASgJEhAKCGFnZW50X2lkGAQgASgJEhIKCmFnZW50X25hbWUYBSABKAkSFAoMb3BlcmF0aW9uX2lkGAYgASgJEhIKCnN0ZXBfaW5kZXgYByABKAUSIQoEdHlwZRgIIAEoDjITLnJlbW9yYS52MS5TdGVwVHlwZRIMCgRyb2xlGAkgASgJEg8KB2NvbnRlbnQYCiABKAkSEQoJYXJndW1lbnRzGAsgASgMEg4KBnJlc3VsdBgMIAEoDBINCgV1c2FnZRgNIAEoDBIUCgxzdWJfYWdlbnRfaWQYDiABKAkSFgoOc3ViX2FnZW50X25hbWUYDyABKAkSLwoLY3JlYXRlX3RpbWUYECABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhIKCm90aGVyX3R5cGUYESABKAkqggEKCFN0ZXBUeXBlEhkKFVNURVBfVFlQRV9VTlNQRUNJRklFRBAAEhIKDlNURVBfVFlQRV9URVhUEAESFwoTU1RFUF9UWVBFX1RPT0xfQ0FMTBACEhkKFVNURVBfVFlQRV9UT09MX1JFU1VMVBADEhMKD1NURVBfVFlQRV9PVEhFUhAEYgZwcm90bzM", [file_google_protobuf_timestamp]);
 
 /**
- * One step of an agent's operation within a conversation: a piece of text, a tool call or a tool's result.
+ * One step of an agent's operation within a conversation: a piece of text, a tool call, a tool's result, or another one.
  *
  * @generated from message remora.v1.Step
  */
@@ -131,6 +131,13 @@ export type Step = Message<"remora.v1.Step"> & {
    * @generated from field: google.protobuf.Timestamp create_time = 16;
    */
   createTime?: Timestamp | undefined;
+
+  /**
+   * What it is in the caller's words, such as `reasoning`, if `type` is STEP_TYPE_OTHER, up to 64 bytes.
+   *
+   * @generated from field: string other_type = 17;
+   */
+  otherType: string;
 };
 
 /**
@@ -173,6 +180,13 @@ export enum StepType {
    * @generated from enum value: STEP_TYPE_TOOL_RESULT = 3;
    */
   TOOL_RESULT = 3,
+
+  /**
+   * What `other_type` says.
+   *
+   * @generated from enum value: STEP_TYPE_OTHER = 4;
+   */
+  OTHER = 4,
 }
 
 /**
