@@ -12,6 +12,7 @@ import { translated } from "./failures.js";
 import { encodeJson } from "./json.js";
 import { int32, limitOf } from "./limits.js";
 import { logOf, spanChanges, spanOf, storedLog, storedSpan } from "./spans.js";
+import { present } from "./steps.js";
 import { boundOf, dateOf } from "./times.js";
 import { Turns } from "./turns.js";
 import { Writes } from "./writes.js";
@@ -29,6 +30,7 @@ export interface ObservabilityStats {
 const LARGEST_PAGE = 1_000;
 const MOST_PRUNED = 1_000;
 const MOST_REMEMBERED = 10_000;
+const MOST_UNSTORED = 1_000;
 
 /** Keeps spans, which updates end, and logs. */
 export class RemoraObservabilityAdapter implements ObservabilityStorageAdapter {
@@ -37,6 +39,8 @@ export class RemoraObservabilityAdapter implements ObservabilityStorageAdapter {
   readonly #connection: ClientConnection;
   /** The traces of the spans that were added last: with its trace a span is found at once. */
   readonly #traces = new Map<string, string>();
+  /** The last spans that could not be added, such as while the server was away: what ends them stores them. */
+  readonly #unstored = new Map<string, ObservabilitySpan>();
   /** VoltAgent does not wait for a span to be added before it ends it. */
   readonly #turns = new Turns();
   readonly #writes = new Writes();
@@ -57,20 +61,27 @@ export class RemoraObservabilityAdapter implements ObservabilityStorageAdapter {
   }
 
   async #addSpan(span: ObservabilitySpan): Promise<void> {
-    await translated(this.client.history.saveSpans({ spans: [storedSpan(span)] }));
-    this.#traces.set(span.spanId, span.traceId);
-    const [oldest] = this.#traces.keys();
-    if (this.#traces.size > MOST_REMEMBERED && oldest !== undefined) {
-      this.#traces.delete(oldest);
+    this.#unstored.delete(span.spanId);
+    try {
+      await translated(this.client.history.saveSpans({ spans: [storedSpan(span)] }));
+    } catch (failure) {
+      remember(this.#unstored, span.spanId, span, MOST_UNSTORED);
+      throw failure;
     }
+    remember(this.#traces, span.spanId, span.traceId, MOST_REMEMBERED);
   }
 
-  /** Changes the fields that are given; an unknown span is left alone. */
+  /** Changes the fields that are given; an unknown span is left alone. One that could not be added is added now, or this fails. */
   async updateSpan(spanId: string, updates: Partial<ObservabilitySpan>): Promise<void> {
     await this.#writes.add(this.#turns.take(spanId, () => this.#updateSpan(spanId, updates)));
   }
 
   async #updateSpan(spanId: string, updates: Partial<ObservabilitySpan>): Promise<void> {
+    const unstored = this.#unstored.get(spanId);
+    if (unstored !== undefined) {
+      await this.#addSpan({ ...unstored, ...present(updates), spanId });
+      return;
+    }
     const { changes, paths } = spanChanges(updates);
     const traceId = updates.traceId ?? this.#traces.get(spanId) ?? "";
     if (paths.length > 0 && spanId !== "") {
@@ -199,6 +210,7 @@ export class RemoraObservabilityAdapter implements ObservabilityStorageAdapter {
     await this.deleteOldSpans(Number.POSITIVE_INFINITY);
     await this.deleteOldLogs(Number.POSITIVE_INFINITY);
     this.#traces.clear();
+    this.#unstored.clear();
   }
 
   /** Counts spans and traces, by a list of all traces. */
@@ -222,6 +234,15 @@ export class RemoraObservabilityAdapter implements ObservabilityStorageAdapter {
       persistent: true,
       description: "Spans and logs are kept by a Remora server.",
     };
+  }
+}
+
+/** Puts it last, and forgets the first if there are more than so many. */
+function remember<T>(known: Map<string, T>, key: string, value: T, most: number): void {
+  known.set(key, value);
+  const [oldest] = known.keys();
+  if (known.size > most && oldest !== undefined) {
+    known.delete(oldest);
   }
 }
 

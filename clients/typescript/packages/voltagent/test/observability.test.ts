@@ -3,7 +3,14 @@
 import assert from "node:assert/strict";
 import { beforeEach, describe, test } from "node:test";
 import { Remora } from "@remora/client";
-import { Agent, createVoltAgentObservability, type ObservabilitySpan, SpanKind, SpanStatusCode } from "@voltagent/core";
+import {
+  Agent,
+  createVoltAgentObservability,
+  type ObservabilitySpan,
+  SpanKind,
+  SpanStatusCode,
+  StorageError,
+} from "@voltagent/core";
 import { MockLanguageModelV3 } from "ai/test";
 import { RemoraMemory, RemoraObservabilityAdapter } from "../src/index.js";
 import { type Fresh, server, tick } from "./fresh.js";
@@ -96,6 +103,19 @@ describe("spans", () => {
 
     assert.deepEqual(await slow.getSpan("a"), { ...span("t", "a"), name: "renamed", endTime: at(7), duration: 7 });
     client.close();
+  });
+
+  test("a span that could not be added is stored with what ends it, and until then its updates fail", async () => {
+    const refused = { ...span("t", "a", 0, { attributes: { kept: 1 } }), traceId: "t".repeat(200) };
+    await assert.rejects(storage.addSpan(refused), StorageError);
+
+    await assert.rejects(storage.updateSpan("a", { endTime: at(1) }), /traceId has 200 bytes/);
+    await storage.updateSpan("a", { traceId: "t", status: { code: SpanStatusCode.OK } });
+    await storage.updateSpan("a", { name: "renamed" });
+    await storage.updateSpan("unknown", { name: "renamed" });
+
+    const ended = { ...span("t", "a", 0, { attributes: { kept: 1 }, endTime: at(1) }), name: "renamed", duration: 1 };
+    assert.deepEqual(await storage.getTrace("t"), [{ ...ended, status: { code: SpanStatusCode.OK } }]);
   });
 
   test("a duration is what it was said to be, else the time between", async () => {
