@@ -41,6 +41,10 @@ import { textsAt } from "./texts.js";
 const MS_PER_MINUTE = 60_000;
 /** The most that one search or list returns. */
 const MOST = 1_000;
+/** How many a search finds without a limit. */
+const SEARCH_LIMIT = 10;
+/** The largest number of the contract. */
+const INT32 = 2 ** 31 - 1;
 /** What one call holds. */
 const MOST_OPERATIONS = 10_000;
 const VALUE_BYTES = 2 << 20;
@@ -52,6 +56,7 @@ const SIMILARITIES = {
 
 const INDEX_KEYS = ["dims", "embeddings", "fields", "distanceType"];
 const TTL_KEYS = ["defaultTtl", "refreshOnRead"];
+const MATCHES = ["prefix", "suffix"];
 
 /** By what items are found in a search with a query. */
 export interface RemoraIndexConfig {
@@ -110,7 +115,7 @@ interface Embedded {
  * Keeps items in Remora: `graph.compile({ store: new RemoraStore({ index: {} }) })`.
  *
  * A batch is one call: first its reads, in one state of the store, then its writes, all or none. (One of more than 3 MiB
- * or 10,000 operations, or of writes and a read with a `limit` above 1,000, is several.) What is written is on disk when the promise resolves.
+ * or 10,000 operations, or of writes and a read that may find more than 1,000, is several.) What is written is on disk when the promise resolves.
  */
 export class RemoraStore extends BaseStore {
   readonly #connection: ClientConnection;
@@ -233,7 +238,7 @@ export class RemoraStore extends BaseStore {
       ...(filter && { filter }),
       ...this.#query(operation.query ?? "", embedded),
       similarity: SIMILARITIES[this.#index?.distanceType ?? "cosine"],
-      limit: Math.min(operation.limit ?? 10, MOST),
+      limit: Math.min(mostOf(operation), MOST),
       skip: begin(operation),
       refreshExpiry,
     };
@@ -336,7 +341,7 @@ export class RemoraStore extends BaseStore {
   }
 
   async #hits(operation: SearchOperation, search: Search, result: OperationResult | undefined): Promise<SearchItem[]> {
-    const wanted = operation.limit ?? 10;
+    const wanted = mostOf(operation);
     const hits = result?.kind.case === "hits" ? [...result.kind.value.hits] : [];
     let more = result?.truncated === true || hits.length === MOST;
     while (more && hits.length < wanted) {
@@ -351,15 +356,16 @@ export class RemoraStore extends BaseStore {
 
   async #namespaces(operation: ListNamespacesOperation, result: OperationResult | undefined): Promise<string[][]> {
     const query = namespaceQuery(operation);
+    const wanted = mostOf(operation);
     const found = result?.kind.case === "namespaces" ? [...result.kind.value.namespaces] : [];
     let more = result?.truncated === true || found.length === MOST;
-    while (more && found.length < operation.limit) {
+    while (more && found.length < wanted) {
       const skip = begin(operation) + found.length;
       const reply = await this.client.store.listNamespaces({ query: { ...query, skip }, pageSize: MOST });
       found.push(...reply.namespaces);
       more = reply.nextPageToken !== "";
     }
-    return found.slice(0, operation.limit).map(({ labels }) => labels);
+    return found.slice(0, wanted).map(({ labels }) => labels);
   }
 }
 
@@ -467,14 +473,14 @@ function calls(sent: readonly Sent[]): Sent[][] {
 
 /** Whether an operation may find more than one reply has. */
 function hasPages(operation: Operation): boolean {
-  return !("namespace" in operation) && (operation.limit ?? 0) > MOST;
+  return !("namespace" in operation) && mostOf(operation) > MOST;
 }
 
 /** Of a search or a list for nothing, and of what no item can be, the server need not know. */
 function asksNothing(operation: Operation): boolean {
   return "namespace" in operation
     ? operation.key === "" && !("value" in operation && operation.value !== null)
-    : (operation.limit ?? 10) <= 0;
+    : mostOf(operation) <= 0;
 }
 
 function resultOfNothing(operation: Operation): unknown {
@@ -484,19 +490,35 @@ function resultOfNothing(operation: Operation): unknown {
   return asksNothing(operation) ? [] : undefined;
 }
 
-/** How many of the first are left out. */
-function begin({ offset }: { offset?: number | undefined }): number {
-  return Math.max(offset ?? 0, 0);
+/** How many a search or a list finds at most: without a limit, a list of namespaces finds all, as InMemoryStore's. */
+function mostOf(operation: SearchOperation | ListNamespacesOperation): number {
+  const { limit } = operation as { limit?: number | null };
+  return whole(limit ?? (isSearch(operation) ? SEARCH_LIMIT : Infinity));
 }
 
-function namespaceQuery({ matchConditions = [], maxDepth, limit, offset }: ListNamespacesOperation): NamespaceQuery {
-  const matches = matchConditions.map(matchOf);
-  return { matches, maxDepth: maxDepth ?? 0, limit: Math.min(limit, MOST), skip: begin({ offset }) };
+/** How many of the first are left out. */
+function begin({ offset }: { offset?: number | null | undefined }): number {
+  return Math.max(Math.min(whole(offset ?? 0), INT32), 0);
+}
+
+/** As Array.prototype.slice reads a number: toward zero. */
+function whole(count: number): number {
+  return Math.trunc(count) || 0;
+}
+
+function namespaceQuery(operation: ListNamespacesOperation): NamespaceQuery {
+  const { matchConditions, maxDepth } = operation;
+  const matches = (matchConditions ?? []).map(matchOf);
+  const depth = Math.min(whole(maxDepth ?? 0), INT32);
+  return { matches, maxDepth: depth, limit: Math.min(mostOf(operation), MOST), skip: begin(operation) };
 }
 
 function matchOf({ matchType, path }: MatchCondition): {
   kind: { case: "prefix" | "suffix"; value: { labels: string[] } };
 } {
+  if (!MATCHES.includes(matchType)) {
+    throw new Error(`Unsupported match type: ${shown(matchType)}; there are ${MATCHES.join(", ")}`);
+  }
   return { kind: { case: matchType, value: { labels: path } } };
 }
 

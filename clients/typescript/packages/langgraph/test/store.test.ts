@@ -3,7 +3,13 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { Embeddings } from "@langchain/core/embeddings";
-import { InMemoryStore, InvalidNamespaceError, type Item, type Operation } from "@langchain/langgraph-checkpoint";
+import {
+  InMemoryStore,
+  InvalidNamespaceError,
+  type Item,
+  type ListNamespacesOperation,
+  type Operation,
+} from "@langchain/langgraph-checkpoint";
 import { InvalidFieldError } from "@remora/client";
 import { counted } from "../../client/test/counting.js";
 import { server } from "../../client/test/fresh.js";
@@ -265,6 +271,8 @@ describe("a search without a query", () => {
 
     assert.equal((await store.search(["n"], { limit: 2_100 })).length, 2_100);
     assert.equal((await store.listNamespaces({ limit: 5_000 })).length, 2_300);
+    const everything = { matchConditions: [] } as unknown as ListNamespacesOperation;
+    assert.equal((await store.batch([everything]))[0]?.length, 2_300);
   });
 
   const items = {
@@ -531,6 +539,37 @@ describe("namespaces", () => {
       assert.deepEqual((await store.listNamespaces(options)).sort(), expected.sort(), JSON.stringify(options));
     }
     assert.deepEqual(await store.listNamespaces({ limit: 2, offset: 1 }), [["a"], ["a", "b", "v1"]]);
+  });
+
+  test("are listed in a batch whatever the operation leaves out, as InMemoryStore lists them", async () => {
+    const store = made();
+    const other = new InMemoryStore();
+    const puts = Array.from({ length: 120 }, (_, n) => ({ namespace: ["n", `${100 + n}`], key: "k", value: { n } }));
+    await Promise.all([store.batch(puts), other.batch(puts)]);
+    const left = [
+      { matchConditions: [] },
+      { matchConditions: undefined },
+      { matchConditions: [{ matchType: "prefix", path: ["n"] }] },
+      { matchConditions: [{ matchType: "suffix", path: ["150"] }], maxDepth: undefined, limit: undefined },
+      { matchConditions: [], maxDepth: 1 },
+      { matchConditions: [], offset: 100 },
+      { matchConditions: [], limit: 3, offset: undefined },
+      { matchConditions: [], limit: 1.5 },
+      { matchConditions: [], limit: 2, offset: 2.5 },
+      { matchConditions: [], limit: Number.NaN },
+      { matchConditions: [], offset: Number.POSITIVE_INFINITY },
+      { namespacePrefix: ["n"], offset: 115 },
+    ] as unknown as ListNamespacesOperation[];
+
+    const found = await store.batch(left);
+
+    const names = (lists: unknown[]) =>
+      lists.map((list) =>
+        (list as (string[] | Item)[]).map((one) => (Array.isArray(one) ? one : one.namespace)).sort(),
+      );
+    assert.deepEqual(names(found), names(await other.batch(left)));
+    const wrong = [{ matchConditions: [{ matchType: "infix", path: [] }] }] as unknown as ListNamespacesOperation[];
+    await assert.rejects(store.batch(wrong), /^Error: Unsupported match type: "infix"; there are prefix, suffix$/);
   });
 
   test("may name a user, who is deleted with what is there", async () => {
