@@ -135,9 +135,11 @@ export class RemoraSaver extends BaseCheckpointSaver {
   ): Promise<RunnableConfig> {
     const name = named(config, checkpoint.id);
     const { channel_values, channel_versions, id, ...rest } = checkpoint;
-    const held = Object.keys(newVersions).filter((channel) => Object.hasOwn(channel_values, channel));
+    const held = Object.keys(newVersions).filter(
+      (channel) => Object.hasOwn(channel_values, channel) && Object.hasOwn(channel_versions, channel),
+    );
     const [own, said, ...values] = await Promise.all([
-      serialised(this.serde, rest),
+      serialised(this.serde, { ...rest, ...unversioned(checkpoint) }),
       serialised(this.#json, metadata),
       ...held.map((channel) => serialised(this.serde, channel_values[channel])),
     ]);
@@ -278,7 +280,7 @@ export class RemoraSaver extends BaseCheckpointSaver {
     const checkpoint: Checkpoint = {
       ...(rest as Checkpoint),
       id,
-      channel_values: values,
+      channel_values: { ...rest.channel_values, ...values },
       channel_versions: Object.fromEntries(channels.map(({ channel, version }) => [channel, versionFromWire(version)])),
     };
     if (checkpoint.v < 4 && parentId !== "") {
@@ -326,6 +328,12 @@ export class RemoraSaver extends BaseCheckpointSaver {
       }),
     );
   }
+}
+
+/** The values of channels that have no version, which MemorySaver and SqliteSaver keep: they are stored in the checkpoint itself. */
+function unversioned({ channel_values, channel_versions }: Checkpoint): Partial<Checkpoint> {
+  const values = Object.entries(channel_values).filter(([channel]) => !Object.hasOwn(channel_versions, channel));
+  return values.length > 0 ? { channel_values: Object.fromEntries(values) } : {};
 }
 
 /** What of `configurable` is a text, and the thread, which may be a number. */

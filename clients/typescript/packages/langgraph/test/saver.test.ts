@@ -8,6 +8,7 @@ import {
   type Checkpoint,
   type CheckpointTuple,
   emptyCheckpoint,
+  MemorySaver,
   type SerializerProtocol,
   uuid6,
 } from "@langchain/langgraph-checkpoint";
@@ -74,6 +75,22 @@ describe("a saver", () => {
     const config = await saver.put(thread(), checkpoint({ list: [1, 2] }), METADATA);
 
     assert.deepEqual((await saver.getTuple(config))?.checkpoint.channel_values, { list: [1, 2] });
+  });
+
+  test("keeps a value without a version, as MemorySaver does", async () => {
+    const savers = [new RemoraSaver(fresh()), new MemorySaver()];
+    const bare = { ...checkpoint({ list: [1, 2], loose: { n: 1 } }), channel_versions: { list: 1, gone: 2 } };
+    const none = { ...checkpoint({ loose: 5 }), channel_versions: {} };
+
+    const found = savers.map(async (saver) => {
+      const first = await saver.put(thread(), bare, METADATA, { list: 1, loose: 1 });
+      const second = await saver.put(first, none, METADATA, {});
+      const tuples = await Promise.all([first, second].map((config) => saver.getTuple(config)));
+      return tuples.map((tuple) => tuple?.checkpoint);
+    });
+
+    assert.deepEqual(await found[0], await found[1]);
+    assert.deepEqual((await found[0])?.[0]?.channel_values, { list: [1, 2], loose: { n: 1 } });
   });
 
   test("gives bytes back as they were, with memory of their own", async () => {
