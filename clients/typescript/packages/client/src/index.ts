@@ -9,7 +9,7 @@ export {
   timestampMs,
 } from "@bufbuild/protobuf/wkt";
 export type { CallOptions } from "./calls.js";
-export { ClientConnection, type ConnectionOptions } from "./client-connection.js";
+export { ClientConnection, type ConnectionOptions, refuseMisspelt } from "./client-connection.js";
 export type { TlsOptions } from "./connection.js";
 export {
   type AppendedMessage,

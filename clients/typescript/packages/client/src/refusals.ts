@@ -7,6 +7,8 @@ import { InvalidFieldError, WrongTypeError } from "./errors.js";
 const LONGEST_SHOWN = 60;
 /** Names of fewer letters are misspelt by one of them at most. */
 const SHORT_NAME = 5;
+/** Names of so many letters may end in other ones: `embedder` for `embedding`. */
+const LONG_NAME = 8;
 
 /** An argument that no call could be made with. */
 export function invalidField(field: string, description: string): InvalidFieldError {
@@ -65,12 +67,12 @@ export function requireKnown(given: object, known: readonly string[], what: stri
 }
 
 /**
- * Refuses a key that is almost a known one: `tenantId` for `tenant`. Others may be those of another package.
+ * Refuses a key that is almost a known one: `tenantId` for `tenant`. Those of `others` are never meant so.
  *
  * @throws InvalidFieldError
  */
-export function requireMeant(given: object, known: readonly string[], what: string): void {
-  for (const key of Object.keys(given).filter((name) => !known.includes(name))) {
+export function requireMeant(given: object, known: readonly string[], others: readonly string[], what: string): void {
+  for (const key of Object.keys(given).filter((name) => !known.includes(name) && !others.includes(name))) {
     const meant = known.find((name) => isMisspelt(key, name));
     if (meant !== undefined) {
       throw invalidField(key, `is no ${what}; did you mean ${meant}?`);
@@ -78,10 +80,16 @@ export function requireMeant(given: object, known: readonly string[], what: stri
   }
 }
 
-/** Whether two changes of a letter make a name of another, or one, where that is short. Case and `_` do not count. */
+/**
+ * Whether two changes of a letter make a name of another; one, where that is short; four, where it is long and the first
+ * half is the same. Case and `_` do not count.
+ */
 function isMisspelt(given: string, name: string): boolean {
-  const distance = editDistance(given.replaceAll(/[_-]/g, "").toLowerCase(), name.toLowerCase());
-  return distance <= (name.length < SHORT_NAME ? 1 : 2);
+  const [left, right] = [given.replaceAll(/[_-]/g, "").toLowerCase(), name.toLowerCase()];
+  const half = Math.ceil(Math.max(left.length, right.length) / 2);
+  const beginsAlike = name.length >= LONG_NAME && left.slice(0, half) === right.slice(0, half);
+  const most = beginsAlike ? 4 : name.length < SHORT_NAME ? 1 : 2;
+  return editDistance(left, right) <= most;
 }
 
 /** Levenshtein's: how many letters are to be added, removed or replaced. */

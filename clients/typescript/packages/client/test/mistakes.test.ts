@@ -230,9 +230,14 @@ describe("what plugs into a framework refuses a misspelt option", () => {
     ["end-point", "endpoint"],
     ["tokn", "token"],
     ["tlss", "tls"],
+    ["endpointUrl", "endpoint"],
+    ["idnex", "index"],
+    ["embeder", "embedding"],
+    ["embedder", "embedding"],
+    ["embeddings", "embedding"],
   ] as const) {
     test(given, () => {
-      assert.throws(() => new ClientConnection({ [given]: "x" }), {
+      assert.throws(() => new ClientConnection({ [given]: "x" }, ["index", "embedding"]), {
         name: "InvalidFieldError",
         message: `${given} is no option; did you mean ${meant}?`,
       });
@@ -243,5 +248,23 @@ describe("what plugs into a framework refuses a misspelt option", () => {
     new ClientConnection(
       wrong({ storageLimit: 5, debug: true, url: "file::memory:", tablePrefix: "v", ttl: {} }),
     ).close();
+    const [own, others] = [
+      ["index", "strict", "collection", "cacheSize", "storage", "vector", "userLabel", "serde"],
+      [
+        "agents",
+        "agentName",
+        "cacheTTL",
+        "storageLimit",
+        "userId",
+        "connection",
+        "maxSpans",
+        "store",
+        "cache",
+        "server",
+      ],
+    ];
+    for (const name of others) {
+      new ClientConnection(wrong({ [name]: "x" }), own).close();
+    }
   });
 });

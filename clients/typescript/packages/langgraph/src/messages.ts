@@ -21,6 +21,7 @@ import {
 } from "@remora/client";
 import { type EditSchema, type Message, type MessageSchema, PageOrder } from "@remora/client/v1";
 
+const OWN = ["conversationId", "userId"] as const satisfies readonly (keyof RemoraMessagesOptions)[];
 const REMOVE_ALL = "__remove_all__";
 const PAGE = 1_000;
 const ROLES: Record<string, string> = { human: "user", ai: "assistant" };
@@ -56,8 +57,9 @@ export class RemoraMessages {
   readonly #conversationId: string;
   readonly #userId: string;
 
-  constructor({ conversationId, userId = "", ...connection }: RemoraMessagesOptions) {
-    this.#connection = new ClientConnection(connection);
+  constructor(options: RemoraMessagesOptions) {
+    const { conversationId, userId = "" } = options;
+    this.#connection = new ClientConnection(options, OWN);
     this.#conversationId = conversationId;
     this.#userId = userId;
   }

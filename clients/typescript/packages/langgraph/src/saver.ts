@@ -34,6 +34,7 @@ import {
 import { Saves } from "./saves.js";
 import { fromWire, type Place, serialised, toWire } from "./values.js";
 
+const OWN = ["serde"] as const satisfies readonly (keyof RemoraSaverOptions)[];
 const MOST_PER_PAGE = 1_000;
 const STRATEGIES = { keep_latest: PruneStrategy.KEEP_LATEST, delete: PruneStrategy.DELETE };
 
@@ -67,9 +68,9 @@ export class RemoraSaver extends BaseCheckpointSaver {
   /** Metadata stays readable for the server, whatever the serializer of values does. */
   readonly #json = new JsonPlusSerializer();
 
-  constructor({ serde, ...connection }: RemoraSaverOptions = {}) {
-    super(serde);
-    this.#connection = new ClientConnection(connection);
+  constructor(options: RemoraSaverOptions = {}) {
+    super(options.serde);
+    this.#connection = new ClientConnection(options, OWN);
     this.#saves = new Saves(this.client);
   }
 

@@ -54,6 +54,7 @@ const SIMILARITIES = {
   l2: Similarity.L2,
 };
 
+const OWN = ["index", "ttl", "userLabel"] as const satisfies readonly (keyof RemoraStoreOptions)[];
 const INDEX_KEYS = ["dims", "embeddings", "fields", "distanceType"];
 const TTL_KEYS = ["defaultTtl", "refreshOnRead"];
 const MATCHES = ["prefix", "suffix"];
@@ -123,12 +124,13 @@ export class RemoraStore extends BaseStore {
   readonly #ttl: TTLConfig;
   readonly #userLabel: number | undefined;
 
-  constructor({ index, ttl = {}, userLabel, ...connection }: RemoraStoreOptions = {}) {
+  constructor(options: RemoraStoreOptions = {}) {
     super();
+    const { index, ttl = {}, userLabel } = options;
     requireKnown("index", index ?? {}, INDEX_KEYS);
     requireKnown("ttl", ttl, TTL_KEYS);
     requireDistance(index?.distanceType);
-    this.#connection = new ClientConnection(connection);
+    this.#connection = new ClientConnection(options, OWN);
     this.#index = index;
     this.#ttl = ttl;
     this.#userLabel = userLabel;

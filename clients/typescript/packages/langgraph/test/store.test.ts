@@ -13,7 +13,14 @@ import {
 import { InvalidFieldError } from "@remora/client";
 import { counted } from "../../client/test/counting.js";
 import { server } from "../../client/test/fresh.js";
-import { type RemoraIndexConfig, type RemoraPutOperation, RemoraStore, type RemoraStoreOptions } from "../src/index.js";
+import {
+  type RemoraIndexConfig,
+  RemoraMessages,
+  type RemoraPutOperation,
+  RemoraSaver,
+  RemoraStore,
+  type RemoraStoreOptions,
+} from "../src/index.js";
 
 const { fresh, restart } = server(true);
 
@@ -658,6 +665,23 @@ describe("a store", () => {
     for (const [options, said] of wrong) {
       assert.throws(() => made(options as RemoraStoreOptions), said);
     }
+  });
+
+  test("is not made with a misspelt option, nor is a saver, nor are messages", () => {
+    const wrong = <T>(options: object) => ({ ...fresh(), ...options }) as unknown as T;
+    const makes: [() => unknown, string][] = [
+      [() => new RemoraStore(wrong({ idnex: {} })), "idnex is no option; did you mean index?"],
+      [() => new RemoraStore(wrong({ user_lable: 1 })), "user_lable is no option; did you mean userLabel?"],
+      [() => new RemoraSaver(wrong({ serder: {} })), "serder is no option; did you mean serde?"],
+      [
+        () => new RemoraMessages(wrong({ conversatonId: "c" })),
+        "conversatonId is no option; did you mean conversationId?",
+      ],
+    ];
+    for (const [make, message] of makes) {
+      assert.throws(make, { name: "InvalidFieldError", message });
+    }
+    new RemoraStore(wrong({ ensureTables: true, schema: "public", connectionOptions: {} })).stop();
   });
 
   test("is used by many at a time, and loses nothing", async () => {

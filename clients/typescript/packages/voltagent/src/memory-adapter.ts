@@ -67,6 +67,7 @@ interface WorkingMemoryOwner {
   scope: WorkingMemoryScope;
 }
 
+const OWN = ["strict"] as const satisfies readonly (keyof RemoraMemoryAdapterOptions)[];
 const LARGEST_PAGE = 1_000;
 const MOST_DELETED_IDS = 10_000;
 const LENIENT_LIMIT = 50;
@@ -80,7 +81,7 @@ export class RemoraMemoryAdapter implements StorageAdapter {
   readonly #connection: ClientConnection;
 
   constructor(options: RemoraMemoryAdapterOptions = {}) {
-    this.#connection = new ClientConnection(options);
+    this.#connection = new ClientConnection(options, OWN);
     this.client = this.#connection.client;
     this.strict = options.strict ?? true;
   }

@@ -2,7 +2,7 @@
 
 import { setTimeout as sleep } from "node:timers/promises";
 import type { MessageInitShape } from "@bufbuild/protobuf";
-import { ConversationNotFoundError as ConversationMissingError, type Remora } from "@remora/client";
+import { ConversationNotFoundError as ConversationMissingError, refuseMisspelt, type Remora } from "@remora/client";
 import {
   type ConversationSchema,
   Merge,
@@ -68,6 +68,18 @@ interface SemanticOptions {
   mergeStrategy?: MergeStrategy;
 }
 
+const OWN = [
+  "strict",
+  "storage",
+  "embedding",
+  "vector",
+  "conversationCacheMs",
+  "enableCache",
+  "cacheSize",
+  "cacheTTL",
+  "workingMemory",
+  "generateTitle",
+] as const satisfies readonly (keyof RemoraMemoryOptions)[];
 const MERGES = { prepend: Merge.PREPEND, append: Merge.APPEND, interleave: Merge.INTERLEAVE } as const;
 const CONVERSATION_CACHE_MS = 30_000;
 const CACHE_SIZE = 1_000;
@@ -95,6 +107,7 @@ export class RemoraMemory extends Memory {
   #resourceId = "";
 
   constructor(options: RemoraMemoryOptions = {}) {
+    refuseMisspelt(options, OWN);
     const { storage = new RemoraMemoryAdapter(options), embedding, ...rest } = options;
     const { client } = storage;
     const model = embedding === false ? {} : { embedding: embedding ?? new RemoraEmbeddingAdapter({ client }) };

@@ -41,6 +41,11 @@ export interface VectorStats {
   tableSizeBytes: number;
 }
 
+const OWN = [
+  "collection",
+  "maxVectorDimensions",
+  "cacheSize",
+] as const satisfies readonly (keyof RemoraVectorAdapterOptions)[];
 const COLLECTION = "voltagent";
 const MAX_DIMENSIONS = 1_536;
 const CACHE_SIZE = 100;
@@ -67,7 +72,7 @@ export class RemoraVectorAdapter implements VectorAdapter {
   readonly #originals = new Map<string, number[]>();
 
   constructor(options: RemoraVectorAdapterOptions = {}) {
-    this.#connection = new ClientConnection(options);
+    this.#connection = new ClientConnection(options, OWN);
     this.client = this.#connection.client;
     this.#collectionId = options.collection ?? COLLECTION;
     this.#maxDimensions = options.maxVectorDimensions ?? MAX_DIMENSIONS;

@@ -11,7 +11,15 @@ import {
   Memory,
 } from "@voltagent/core";
 import type { UIMessage } from "ai";
-import { type MergeStrategy, RemoraMemory, RemoraMemoryAdapter, type RemoraMemoryOptions } from "../src/index.js";
+import {
+  type MergeStrategy,
+  RemoraMemory,
+  RemoraMemoryAdapter,
+  type RemoraMemoryOptions,
+  RemoraObservabilityAdapter,
+  RemoraVectorAdapter,
+} from "../src/index.js";
+import { RemoraStorage } from "../src/legacy/index.js";
 import { counted } from "../../client/test/counting.js";
 import { type Fresh, ids, said, server, tick } from "./fresh.js";
 
@@ -411,6 +419,24 @@ describe("what it says of itself", () => {
     assert.deepEqual(vectors?.[3]?.length, adapter?.getDimensions());
     assert.ok(Math.abs((vector ?? []).reduce((sum, value) => sum + value * value, 0) - 1) < 1e-4);
     assert.deepEqual(await adapter?.embedBatch([]), []);
+  });
+
+  test("no adapter is made with a misspelt option, and each with those of other stores", () => {
+    const wrong = <T>(given: object) => ({ ...options, ...given }) as unknown as T;
+    const adapters: [(given: object) => unknown, misspelt: string, meant: string][] = [
+      [(given) => new RemoraMemory(wrong(given)), "embeder", "embedding"],
+      [(given) => new RemoraMemory(wrong(given)), "conversationCacheMS", "conversationCacheMs"],
+      [(given) => new RemoraMemory(wrong(given)), "tenantId", "tenant"],
+      [(given) => new RemoraMemoryAdapter(wrong(given)), "strct", "strict"],
+      [(given) => new RemoraVectorAdapter(wrong(given)), "collectionName", "collection"],
+      [(given) => new RemoraObservabilityAdapter(wrong(given)), "tenent", "tenant"],
+      [(given) => new RemoraStorage(wrong(given)), "storage_limt", "storageLimit"],
+    ];
+    for (const [make, misspelt, meant] of adapters) {
+      const message = `${misspelt} is no option; did you mean ${meant}?`;
+      assert.throws(() => make({ [misspelt]: 1 }), { name: "InvalidFieldError", message });
+      make({ agents: {}, url: "file::memory:", authToken: "t", tablePrefix: "v", debug: true, maxSpans: 5 });
+    }
   });
 
   test("without a server the error says how to start one", async () => {

@@ -52,6 +52,7 @@ export interface RemoraStorageOptions extends ConnectionOptions {
   storageLimit?: number | undefined;
 }
 
+const OWN = ["storageLimit"] as const satisfies readonly (keyof RemoraStorageOptions)[];
 const STORAGE_LIMIT = 100;
 const DEFAULT = "default";
 const LARGEST_PAGE = 1_000;
@@ -72,7 +73,7 @@ export class RemoraStorage {
   readonly #stepTurns = new Turns();
 
   constructor(options: RemoraStorageOptions = {}) {
-    this.#connection = new ClientConnection(options);
+    this.#connection = new ClientConnection(options, OWN);
     this.client = this.#connection.client;
     this.#storageLimit = options.storageLimit || STORAGE_LIMIT;
     this.#adapter = new RemoraMemoryAdapter({ client: this.client });
