@@ -182,9 +182,11 @@ def test_steps_come_back_in_order_and_with_every_field(memory: Remora) -> None:
         create_time=NOON,
         update_time=NOON,
     )
-    memory.workflows.save_steps([step, WorkflowStep("s0", "r1")])
+    waiting = WorkflowStep("s2", "r1", "other", other_status="waiting", step_index=2)
+    memory.workflows.save_steps([step, WorkflowStep("s0", "r1"), waiting])
 
-    assert [found.id for found in memory.workflows.list_steps("r1")] == ["s0", "s1"]
+    assert [found.id for found in memory.workflows.list_steps("r1")] == ["s0", "s1", "s2"]
+    assert memory.workflows.get_step("s2").other_status == "waiting"
     assert memory.workflows.get_step("s1") == step
     assert memory.workflows.get_step("s0", run_id="r1").parallel_index is None
 

@@ -107,6 +107,8 @@ const (
 	WorkflowStepStatus_WORKFLOW_STEP_STATUS_SUSPENDED WorkflowStepStatus = 6
 	// It was cancelled.
 	WorkflowStepStatus_WORKFLOW_STEP_STATUS_CANCELLED WorkflowStepStatus = 7
+	// What `other_status` says.
+	WorkflowStepStatus_WORKFLOW_STEP_STATUS_OTHER WorkflowStepStatus = 8
 )
 
 // Enum value maps for WorkflowStepStatus.
@@ -120,6 +122,7 @@ var (
 		5: "WORKFLOW_STEP_STATUS_SKIPPED",
 		6: "WORKFLOW_STEP_STATUS_SUSPENDED",
 		7: "WORKFLOW_STEP_STATUS_CANCELLED",
+		8: "WORKFLOW_STEP_STATUS_OTHER",
 	}
 	WorkflowStepStatus_value = map[string]int32{
 		"WORKFLOW_STEP_STATUS_UNSPECIFIED": 0,
@@ -130,6 +133,7 @@ var (
 		"WORKFLOW_STEP_STATUS_SKIPPED":     5,
 		"WORKFLOW_STEP_STATUS_SUSPENDED":   6,
 		"WORKFLOW_STEP_STATUS_CANCELLED":   7,
+		"WORKFLOW_STEP_STATUS_OTHER":       8,
 	}
 )
 
@@ -574,7 +578,9 @@ type WorkflowStep struct {
 	// When it was created, by the caller's clock. Unset in a save: the server's time.
 	CreateTime *timestamppb.Timestamp `protobuf:"bytes,18,opt,name=create_time,json=createTime,proto3" json:"create_time,omitempty"`
 	// When it was last changed, by the caller's clock. Unset in a save, or not in an update's mask: the server's time.
-	UpdateTime    *timestamppb.Timestamp `protobuf:"bytes,19,opt,name=update_time,json=updateTime,proto3" json:"update_time,omitempty"`
+	UpdateTime *timestamppb.Timestamp `protobuf:"bytes,19,opt,name=update_time,json=updateTime,proto3" json:"update_time,omitempty"`
+	// How far the step is in the caller's words, such as `waiting`, if `status` is WORKFLOW_STEP_STATUS_OTHER, up to 64 bytes.
+	OtherStatus   string `protobuf:"bytes,20,opt,name=other_status,json=otherStatus,proto3" json:"other_status,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -742,6 +748,13 @@ func (x *WorkflowStep) GetUpdateTime() *timestamppb.Timestamp {
 	return nil
 }
 
+func (x *WorkflowStep) GetOtherStatus() string {
+	if x != nil {
+		return x.OtherStatus
+	}
+	return ""
+}
+
 var File_remora_v1_workflow_proto protoreflect.FileDescriptor
 
 const file_remora_v1_workflow_proto_rawDesc = "" +
@@ -790,7 +803,7 @@ const file_remora_v1_workflow_proto_rawDesc = "" +
 	"\x14WorkflowCancellation\x12;\n" +
 	"\vcancel_time\x18\x01 \x01(\v2\x1a.google.protobuf.TimestampR\n" +
 	"cancelTime\x12\x16\n" +
-	"\x06reason\x18\x02 \x01(\tR\x06reason\"\xd5\x05\n" +
+	"\x06reason\x18\x02 \x01(\tR\x06reason\"\xf8\x05\n" +
 	"\fWorkflowStep\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x15\n" +
 	"\x06run_id\x18\x02 \x01(\tR\x05runId\x12\x17\n" +
@@ -815,7 +828,8 @@ const file_remora_v1_workflow_proto_rawDesc = "" +
 	"\vcreate_time\x18\x12 \x01(\v2\x1a.google.protobuf.TimestampR\n" +
 	"createTime\x12;\n" +
 	"\vupdate_time\x18\x13 \x01(\v2\x1a.google.protobuf.TimestampR\n" +
-	"updateTimeB\x11\n" +
+	"updateTime\x12!\n" +
+	"\fother_status\x18\x14 \x01(\tR\votherStatusB\x11\n" +
 	"\x0f_parallel_index*\xc6\x01\n" +
 	"\x0eWorkflowStatus\x12\x1f\n" +
 	"\x1bWORKFLOW_STATUS_UNSPECIFIED\x10\x00\x12\x1b\n" +
@@ -823,7 +837,7 @@ const file_remora_v1_workflow_proto_rawDesc = "" +
 	"\x19WORKFLOW_STATUS_SUSPENDED\x10\x02\x12\x1d\n" +
 	"\x19WORKFLOW_STATUS_COMPLETED\x10\x03\x12\x1d\n" +
 	"\x19WORKFLOW_STATUS_CANCELLED\x10\x04\x12\x19\n" +
-	"\x15WORKFLOW_STATUS_ERROR\x10\x05*\xac\x02\n" +
+	"\x15WORKFLOW_STATUS_ERROR\x10\x05*\xcc\x02\n" +
 	"\x12WorkflowStepStatus\x12$\n" +
 	" WORKFLOW_STEP_STATUS_UNSPECIFIED\x10\x00\x12 \n" +
 	"\x1cWORKFLOW_STEP_STATUS_PENDING\x10\x01\x12 \n" +
@@ -832,7 +846,8 @@ const file_remora_v1_workflow_proto_rawDesc = "" +
 	"\x1aWORKFLOW_STEP_STATUS_ERROR\x10\x04\x12 \n" +
 	"\x1cWORKFLOW_STEP_STATUS_SKIPPED\x10\x05\x12\"\n" +
 	"\x1eWORKFLOW_STEP_STATUS_SUSPENDED\x10\x06\x12\"\n" +
-	"\x1eWORKFLOW_STEP_STATUS_CANCELLED\x10\aB\x82\x01\n" +
+	"\x1eWORKFLOW_STEP_STATUS_CANCELLED\x10\a\x12\x1e\n" +
+	"\x1aWORKFLOW_STEP_STATUS_OTHER\x10\bB\x82\x01\n" +
 	"\rcom.remora.v1B\rWorkflowProtoP\x01Z\x1dremora.dev/remora/v1;remorav1\xa2\x02\x03RXX\xaa\x02\tRemora.V1\xca\x02\tRemora\\V1\xe2\x02\x15Remora\\V1\\GPBMetadata\xea\x02\n" +
 	"Remora::V1b\x06proto3"
 

@@ -14,7 +14,9 @@ from remora.v1 import workflow_pb2, workflow_service_pb2
 
 WorkflowStatus: TypeAlias = Literal["running", "suspended", "completed", "cancelled", "error"]
 """How far a run is."""
-WorkflowStepStatus: TypeAlias = Literal["pending", "running", "completed", "error", "skipped", "suspended", "cancelled"]
+WorkflowStepStatus: TypeAlias = Literal[
+    "pending", "running", "completed", "error", "skipped", "suspended", "cancelled", "other"
+]
 """How far a step is."""
 RunOrder: TypeAlias = Literal["create_time", "start_time"]
 """By which time runs are listed."""
@@ -35,6 +37,7 @@ _STEP_STATUSES: dict[WorkflowStepStatus, workflow_pb2.WorkflowStepStatus.ValueTy
     "skipped": workflow_pb2.WORKFLOW_STEP_STATUS_SKIPPED,
     "suspended": workflow_pb2.WORKFLOW_STEP_STATUS_SUSPENDED,
     "cancelled": workflow_pb2.WORKFLOW_STEP_STATUS_CANCELLED,
+    "other": workflow_pb2.WORKFLOW_STEP_STATUS_OTHER,
 }
 ORDERS: dict[RunOrder | None, workflow_service_pb2.WorkflowRunOrder.ValueType] = {
     None: workflow_service_pb2.WORKFLOW_RUN_ORDER_UNSPECIFIED,
@@ -246,7 +249,7 @@ def changed_run(run_id: str, changes: WorkflowRunFields) -> workflow_pb2.Workflo
 
 _CHANGEABLE_STEP: Fields = {
     **_records.word("status", _STEP_STATUSES, "pending"),
-    **_records.plain("name", "type", "step_index", "agent_execution_id", "parallel_parent_step_id"),
+    **_records.plain("other_status", "name", "type", "step_index", "agent_execution_id", "parallel_parent_step_id"),
     **_records.opaque(MIB, "input", "output", "error"),
     **_records.opaque(64 * KIB, "metadata"),
     **_records.optional("parallel_index"),
@@ -274,6 +277,7 @@ class WorkflowStepFields(TypedDict, total=False):
         end_time: When it ended.
         create_time: When it was created.
         update_time: When it was last changed; if left out, now.
+        other_status: How far the step is in the caller's words, if `status` is `other`, up to 64 bytes.
     """
 
     status: WorkflowStepStatus
@@ -291,6 +295,7 @@ class WorkflowStepFields(TypedDict, total=False):
     end_time: Time | None
     create_time: Time
     update_time: Time
+    other_status: Label
 
 
 @checked_fields
@@ -302,7 +307,7 @@ class WorkflowStep(View):
     Attributes:
         id: Unique in its run, 1 to 512 bytes. Saving a known id replaces the step.
         run_id: The run, 1 to 512 bytes. It need not exist yet.
-        status: How far the step is.
+        status: How far the step is; `other`: what `other_status` says.
         user_id: Whose step it is; it is deleted with this user. Empty in a save: the run's user.
         step_id: The step's id in the workflow's definition, up to 512 bytes.
         name: The step's name, up to 512 bytes.
@@ -319,6 +324,8 @@ class WorkflowStep(View):
         end_time: When it ended.
         create_time: When it was created. None in a save: now.
         update_time: When it was last changed. None in a save: now.
+        other_status: How far the step is in the caller's words, such as `waiting`, if `status` is `other`; up to 64
+            bytes.
     """
 
     id: Id
@@ -340,6 +347,7 @@ class WorkflowStep(View):
     end_time: Time | None = field(default=None, kw_only=True)
     create_time: Time | None = field(default=None, kw_only=True)
     update_time: Time | None = field(default=None, kw_only=True)
+    other_status: Label = field(default="", kw_only=True)
 
     def to_proto(self) -> workflow_pb2.WorkflowStep:
         """The step on the wire."""

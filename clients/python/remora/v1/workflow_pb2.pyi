@@ -76,6 +76,8 @@ class _WorkflowStepStatusEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Wo
     """It waits to be resumed."""
     WORKFLOW_STEP_STATUS_CANCELLED: _WorkflowStepStatus.ValueType  # 7
     """It was cancelled."""
+    WORKFLOW_STEP_STATUS_OTHER: _WorkflowStepStatus.ValueType  # 8
+    """What `other_status` says."""
 
 class WorkflowStepStatus(_WorkflowStepStatus, metaclass=_WorkflowStepStatusEnumTypeWrapper):
     """How far a step is."""
@@ -96,6 +98,8 @@ WORKFLOW_STEP_STATUS_SUSPENDED: WorkflowStepStatus.ValueType  # 6
 """It waits to be resumed."""
 WORKFLOW_STEP_STATUS_CANCELLED: WorkflowStepStatus.ValueType  # 7
 """It was cancelled."""
+WORKFLOW_STEP_STATUS_OTHER: WorkflowStepStatus.ValueType  # 8
+"""What `other_status` says."""
 Global___WorkflowStepStatus: _TypeAlias = WorkflowStepStatus  # noqa: Y015
 
 @_typing.final
@@ -313,6 +317,7 @@ class WorkflowStep(_message.Message):
     METADATA_FIELD_NUMBER: _builtins.int
     CREATE_TIME_FIELD_NUMBER: _builtins.int
     UPDATE_TIME_FIELD_NUMBER: _builtins.int
+    OTHER_STATUS_FIELD_NUMBER: _builtins.int
     id: _builtins.str
     """Required. Unique in its run, 1 to 512 bytes."""
     run_id: _builtins.str
@@ -345,6 +350,8 @@ class WorkflowStep(_message.Message):
     """The step that runs it beside others, up to 512 bytes."""
     metadata: _builtins.bytes
     """Anything else, opaque, up to 64 KiB."""
+    other_status: _builtins.str
+    """How far the step is in the caller's words, such as `waiting`, if `status` is WORKFLOW_STEP_STATUS_OTHER, up to 64 bytes."""
     @_builtins.property
     def start_time(self) -> _timestamp_pb2.Timestamp:
         """When it began, by the caller's clock."""
@@ -383,10 +390,11 @@ class WorkflowStep(_message.Message):
         metadata: _builtins.bytes = ...,
         create_time: _timestamp_pb2.Timestamp | None = ...,
         update_time: _timestamp_pb2.Timestamp | None = ...,
+        other_status: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_parallel_index", b"_parallel_index", "create_time", b"create_time", "end_time", b"end_time", "parallel_index", b"parallel_index", "start_time", b"start_time", "update_time", b"update_time"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_parallel_index", b"_parallel_index", "agent_execution_id", b"agent_execution_id", "create_time", b"create_time", "end_time", b"end_time", "error", b"error", "id", b"id", "input", b"input", "metadata", b"metadata", "name", b"name", "output", b"output", "parallel_index", b"parallel_index", "parallel_parent_step_id", b"parallel_parent_step_id", "run_id", b"run_id", "start_time", b"start_time", "status", b"status", "step_id", b"step_id", "step_index", b"step_index", "type", b"type", "update_time", b"update_time", "user_id", b"user_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_parallel_index", b"_parallel_index", "agent_execution_id", b"agent_execution_id", "create_time", b"create_time", "end_time", b"end_time", "error", b"error", "id", b"id", "input", b"input", "metadata", b"metadata", "name", b"name", "other_status", b"other_status", "output", b"output", "parallel_index", b"parallel_index", "parallel_parent_step_id", b"parallel_parent_step_id", "run_id", b"run_id", "start_time", b"start_time", "status", b"status", "step_id", b"step_id", "step_index", b"step_index", "type", b"type", "update_time", b"update_time", "user_id", b"user_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__parallel_index: _TypeAlias = _typing.Literal["parallel_index"]  # noqa: Y015
     _WhichOneofArgType__parallel_index: _TypeAlias = _typing.Literal["_parallel_index", b"_parallel_index"]  # noqa: Y015

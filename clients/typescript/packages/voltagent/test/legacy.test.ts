@@ -341,9 +341,30 @@ describe("histories of workflows", () => {
       };
       await assert.rejects(storage.storeWorkflowHistory({ ...history("s", 1), status }), error);
       await assert.rejects(storage.updateWorkflowHistory("r", { status }), error);
-      await assert.rejects(storage.storeWorkflowStep({ ...step("b", 1), status }), error);
-      await assert.rejects(storage.updateWorkflowStep("a", { status }), error);
     }
+    const status = 5 as unknown as "running";
+    const error = { name: "TypeError", message: /^status is 5; it must be a text, such as \w+(, \w+)+$/ };
+    await assert.rejects(storage.storeWorkflowStep({ ...step("b", 1), status }), error);
+    await assert.rejects(storage.updateWorkflowStep("a", { status }), error);
+  });
+
+  test("a step is of any type, and as far as its status says", async () => {
+    const named = ["waiting", "cancelled", "suspended", "", "toString", "pending"] as unknown as "running"[];
+    const stepType = "andSleep" as unknown as "func";
+    for (const [place, status] of named.entries()) {
+      await storage.storeWorkflowStep({ ...step(`s${place}`, place), status, stepType });
+    }
+    await storage.updateWorkflowStep("s5", { status: "waiting" as unknown as "running" });
+    await storage.updateWorkflowStep("s0", { status: "completed" });
+    await storage.updateWorkflowStep("s1", { output: 1 });
+
+    const found = await storage.getWorkflowSteps("r");
+
+    assert.deepEqual(
+      found.map(({ status }) => status),
+      ["completed", "cancelled", "suspended", "", "toString", "waiting"],
+    );
+    assert.deepEqual(new Set(found.map((one) => one.stepType)), new Set([stepType]));
   });
 
   test("what is null is not there", async () => {

@@ -1,6 +1,7 @@
 // Workflow histories of VoltAgent 0.1, their steps and their events as records of Remora, and back.
 
 import type { MessageInitShape } from "@bufbuild/protobuf";
+import { shown } from "@remora/client";
 import {
   type TimelineEvent,
   type WorkflowRun,
@@ -11,7 +12,6 @@ import {
   WorkflowStepStatus,
 } from "@remora/client/v1";
 import { decodeJson, encodeJson } from "../json.js";
-import { named } from "../names.js";
 import { present } from "../steps.js";
 import { dateOf, timestampOf } from "../times.js";
 import { statusOf } from "../workflow-states.js";
@@ -28,13 +28,14 @@ const STEP_STATUSES = {
   completed: WorkflowStepStatus.COMPLETED,
   error: WorkflowStepStatus.ERROR,
   skipped: WorkflowStepStatus.SKIPPED,
-} as const satisfies Record<WorkflowStepHistoryEntry["status"], WorkflowStepStatus>;
+  suspended: WorkflowStepStatus.SUSPENDED,
+  cancelled: WorkflowStepStatus.CANCELLED,
+} as const satisfies Partial<Record<string, WorkflowStepStatus>>;
 
 const same = (value: unknown) => value;
 const time = (value: Date | string | null) => timestampOf(value);
 /** Metadata is an object or none: VoltAgent's own stores take null for none. */
 const objectOrNone = (value: unknown) => encodeJson(value ?? undefined);
-const stepStatus = (value: WorkflowStepHistoryEntry["status"]) => named("status", value, STEP_STATUSES);
 
 /** Where each field of a history is stored, and how. */
 const RUN: Fields = {
@@ -50,11 +51,12 @@ const RUN: Fields = {
   createdAt: ["createTime", time],
 };
 const STEP: Fields = {
+  status: ["status", same],
+  otherStatus: ["otherStatus", same],
   stepId: ["stepId", same],
   stepIndex: ["stepIndex", same],
   stepType: ["type", same],
   stepName: ["name", same],
-  status: ["status", stepStatus],
   startTime: ["startTime", time],
   endTime: ["endTime", time],
   input: ["input", encodeJson],
@@ -66,6 +68,21 @@ const STEP: Fields = {
   metadata: ["metadata", objectOrNone],
   createdAt: ["createTime", time],
 };
+
+/** VoltAgent's own stores keep a status of a step that its types do not name, too. Throws TypeError for what is no text. */
+function stepStatus(status: string | undefined): { status?: WorkflowStepStatus; otherStatus?: string } {
+  if (status === undefined) {
+    return {};
+  }
+  if (typeof status !== "string") {
+    throw new TypeError(
+      `status is ${shown(status)}; it must be a text, such as ${Object.keys(STEP_STATUSES).join(", ")}`,
+    );
+  }
+  return Object.hasOwn(STEP_STATUSES, status)
+    ? { status: STEP_STATUSES[status as keyof typeof STEP_STATUSES] }
+    : { status: WorkflowStepStatus.OTHER, otherStatus: status };
+}
 
 /** The fields of a record that updates name, and their names in the contract's spelling. */
 function changesOf(fields: Fields, updates: object): { changes: Record<string, unknown>; paths: string[] } {
@@ -84,7 +101,8 @@ export function runChanges(updates: Partial<WorkflowHistoryEntry>): { changes: R
 }
 
 export function stepChanges(updates: Partial<WorkflowStepHistoryEntry>): { changes: Step; paths: string[] } {
-  return changesOf(STEP, updates) as { changes: Step; paths: string[] };
+  const { status, ...others } = updates;
+  return changesOf(STEP, { ...others, ...stepStatus(status) }) as { changes: Step; paths: string[] };
 }
 
 export function storedRun(entry: WorkflowHistoryEntry): Run {
@@ -151,7 +169,7 @@ export function workflowStep(step: WorkflowStep): WorkflowStepHistoryEntry {
     stepIndex: step.stepIndex,
     stepType: step.type,
     stepName: step.name,
-    status: WorkflowStepStatus[step.status].toLowerCase(),
+    status: step.status === WorkflowStepStatus.OTHER ? step.otherStatus : WorkflowStepStatus[step.status].toLowerCase(),
     createdAt: dateOf(step.createTime),
     updatedAt: dateOf(step.updateTime),
     ...present(rest),
