@@ -4,9 +4,9 @@ import type { MessageInitShape } from "@bufbuild/protobuf";
 import { type Timestamp, timestampMs } from "@bufbuild/protobuf/wkt";
 import type { LogRecord, LogRecordSchema, SpanRecord, SpanRecordSchema } from "@remora/client/v1";
 import type { ObservabilityLogRecord, ObservabilitySpan } from "@voltagent/core";
-import { decodeJson, encodeJson } from "./json.js";
+import { decodeJson } from "./json.js";
 import { present } from "./steps.js";
-import { shortened, storedAttributes, storedValue } from "./telemetry-sizes.js";
+import { shortened, storedAttributes, storedPart, storedValue } from "./telemetry-sizes.js";
 import { isoOf, timestampOf } from "./times.js";
 
 type Span = MessageInitShape<typeof SpanRecordSchema> & { $typeName?: never };
@@ -15,6 +15,8 @@ type Span = MessageInitShape<typeof SpanRecordSchema> & { $typeName?: never };
 const DURATION = "voltagent=duration:";
 const LARGEST_NAME_BYTES = 1_024;
 const LARGEST_MESSAGE_BYTES = 65_536;
+/** Also of the attributes of a link. */
+const LARGEST_RESOURCE_BYTES = 65_536;
 
 /** How each field of a span is stored; kinds are numbered from 1 there. */
 const FIELDS: { [Field in keyof ObservabilitySpan]?: (value: never) => Span } = {
@@ -30,7 +32,7 @@ const FIELDS: { [Field in keyof ObservabilitySpan]?: (value: never) => Span } = 
   }),
   events: (events: ObservabilitySpan["events"]) => ({ events: (events ?? []).map(storedEvent) }),
   links: (links: ObservabilitySpan["links"]) => ({ links: (links ?? []).map(storedLink) }),
-  resource: (resource: unknown) => ({ resource: encodeJson(resource) }),
+  resource: (resource: unknown) => ({ resource: storedPart(resource, LARGEST_RESOURCE_BYTES) }),
   instrumentationScope: (scope: ObservabilitySpan["instrumentationScope"]) => (scope ? { scope: scopeIn(scope) } : {}),
 };
 
@@ -103,7 +105,7 @@ export function storedLog(log: ObservabilityLogRecord): MessageInitShape<typeof 
     severityText: log.severityText ?? "",
     body: storedValue(log.body),
     attributes: storedAttributes(log.attributes),
-    resource: encodeJson(log.resource),
+    resource: storedPart(log.resource, LARGEST_RESOURCE_BYTES),
     ...(time && { time }),
     ...(log.instrumentationScope && { scope: scopeIn(log.instrumentationScope) }),
     ...(typeof userId === "string" && { userId }),
@@ -150,7 +152,7 @@ function eventOf({ name, time, attributes }: SpanRecord["events"][number]) {
 }
 
 function storedLink({ traceId, spanId, attributes }: NonNullable<ObservabilitySpan["links"]>[number]) {
-  return { traceId, spanId, attributes: encodeJson(attributes) };
+  return { traceId, spanId, attributes: storedPart(attributes, LARGEST_RESOURCE_BYTES) };
 }
 
 function linkOf({ traceId, spanId, attributes }: SpanRecord["links"][number]) {

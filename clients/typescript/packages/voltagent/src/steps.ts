@@ -5,7 +5,8 @@ import { shown } from "@remora/client";
 import { type Step, type StepSchema, StepType } from "@remora/client/v1";
 import type { ConversationStepRecord } from "@voltagent/core";
 import { userOf } from "./conversations.js";
-import { decodeJson, encodeJson } from "./json.js";
+import { decodeJson } from "./json.js";
+import { shortened, storedPart } from "./telemetry-sizes.js";
 import { isoOf, timestampOf } from "./times.js";
 
 const TYPES = {
@@ -15,7 +16,11 @@ const TYPES = {
 } as const satisfies Record<ConversationStepRecord["type"], StepType>;
 const NAMES = new Map(Object.entries(TYPES).map(([name, type]) => [type as StepType, name]));
 
-/** The step that a record is stored as. */
+const LARGEST_NAME_BYTES = 512;
+const LARGEST_CONTENT_BYTES = 1024 * 1024;
+const LARGEST_USAGE_BYTES = 65_536;
+
+/** The step that a record is stored as. Of what is too long the beginning is kept: VoltAgent would lose all steps of the turn. */
 export function storedStep(record: ConversationStepRecord): MessageInitShape<typeof StepSchema> {
   const createTime = timestampOf(record.createdAt);
   return {
@@ -23,17 +28,17 @@ export function storedStep(record: ConversationStepRecord): MessageInitShape<typ
     conversationId: record.conversationId,
     userId: userOf(record.userId),
     agentId: record.agentId,
-    agentName: record.agentName ?? "",
+    agentName: shortened(record.agentName, LARGEST_NAME_BYTES),
     operationId: record.operationId,
     stepIndex: record.stepIndex,
     ...storedType(record.type),
     role: record.role,
-    content: record.content ?? "",
-    arguments: encodeJson(record.arguments),
-    result: encodeJson(record.result),
-    usage: encodeJson(record.usage),
+    content: shortened(record.content, LARGEST_CONTENT_BYTES),
+    arguments: storedPart(record.arguments),
+    result: storedPart(record.result),
+    usage: storedPart(record.usage, LARGEST_USAGE_BYTES),
     subAgentId: record.subAgentId ?? "",
-    subAgentName: record.subAgentName ?? "",
+    subAgentName: shortened(record.subAgentName, LARGEST_NAME_BYTES),
     ...(createTime && { createTime }),
   };
 }

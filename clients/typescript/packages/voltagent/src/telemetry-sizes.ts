@@ -1,25 +1,42 @@
-// What of spans, logs and histories is larger than the server takes: VoltAgent puts whole prompts into them, with their images.
+// What of steps, spans, logs and histories is larger than the server takes: VoltAgent puts whole prompts into them, with their images.
 
-import { byteLength, encodeJson } from "./json.js";
+import { byteLength, decodeJson, encodeJson } from "./json.js";
 import { beginning } from "./messages.js";
 
-const LARGEST_VALUE_BYTES = 1024 * 1024;
-/** How much is kept of a value that is too large, or is among attributes that are together. */
+const LARGEST_BYTES = 1024 * 1024;
+/** How much is kept of a value that is too large, or is among others that are together; a fourth, and so on, if that is too much. */
 const KEPT_BYTES = 16 * 1024;
+const LEAST_KEPT_BYTES = 64;
 
-/** Attributes, or other members of an object, in JSON; if they are too large, of the long ones only the beginning. */
-export function storedAttributes(attributes: Readonly<Record<string, unknown>> | undefined): Uint8Array {
-  const whole = encodeJson(attributes);
-  if (whole.length <= LARGEST_VALUE_BYTES) {
+/** Any value in JSON. Of one that is too large the beginning is kept, as text; of an object, of each of its long members. */
+export function storedPart(value: unknown, mostBytes = LARGEST_BYTES): Uint8Array {
+  const whole = encodeJson(value);
+  if (whole.length <= mostBytes) {
     return whole;
   }
-  return encodeJson(Object.fromEntries(Object.entries(attributes ?? {}).map(([name, value]) => [name, kept(value)])));
+  const json = decodeJson(whole); // what JSON makes of a Date, or of whatever else has its own way
+  const hasMembers = typeof json === "object" && json !== null && !Array.isArray(json);
+  return hasMembers ? storedAttributes(json as Record<string, unknown>, mostBytes) : storedValue(json, mostBytes);
+}
+
+/** Attributes, or other members of an object, in JSON; if they are too large, of the long ones only the beginning. */
+export function storedAttributes(
+  attributes: Readonly<Record<string, unknown>> | undefined,
+  mostBytes = LARGEST_BYTES,
+): Uint8Array {
+  const members = Object.entries(attributes ?? {});
+  const ofEach = (bytes: number) => Object.fromEntries(members.map(([name, value]) => [name, kept(value, bytes)]));
+  return fitting(attributes, ofEach, mostBytes) ?? encodeJson({ beginning: kept(attributes, KEPT_BYTES) });
 }
 
 /** A value, such as the body of a log, in JSON; if it is too large, its beginning. */
-export function storedValue(value: unknown): Uint8Array {
-  const whole = encodeJson(value);
-  return whole.length <= LARGEST_VALUE_BYTES ? whole : encodeJson(kept(value));
+export function storedValue(value: unknown, mostBytes = LARGEST_BYTES): Uint8Array {
+  return fitting(value, (bytes) => kept(value, bytes), mostBytes) ?? encodeJson(kept(value, LEAST_KEPT_BYTES));
+}
+
+/** The value as it comes back of what `storedPart` stores of it. */
+export function keptPart(value: unknown, mostBytes = LARGEST_BYTES): unknown {
+  return decodeJson(storedPart(value, mostBytes));
 }
 
 /** The beginning of a text that may take so many bytes; what is left out is said at its end. */
@@ -30,7 +47,16 @@ export function shortened(text: string | undefined, mostBytes: number): string {
   return bytes <= mostBytes ? whole : beginning(whole, mostBytes - byteLength(said)) + said;
 }
 
-function kept(value: unknown): unknown {
+/** The whole in JSON, or with the most that is kept of each part so that it fits; `undefined` if nothing does. */
+function fitting(whole: unknown, ofEach: (bytes: number) => unknown, mostBytes: number): Uint8Array | undefined {
+  let encoded = encodeJson(whole);
+  for (let bytes = KEPT_BYTES; encoded.length > mostBytes && bytes >= LEAST_KEPT_BYTES; bytes /= 4) {
+    encoded = encodeJson(ofEach(bytes));
+  }
+  return encoded.length <= mostBytes ? encoded : undefined;
+}
+
+function kept(value: unknown, mostBytes: number): unknown {
   const text = typeof value === "string" ? value : Buffer.from(encodeJson(value)).toString();
-  return byteLength(text) <= KEPT_BYTES ? value : shortened(text, KEPT_BYTES);
+  return byteLength(text) <= mostBytes ? value : shortened(text, mostBytes);
 }

@@ -292,6 +292,43 @@ describe("steps", () => {
     await storage.saveConversationSteps([]);
   });
 
+  test("of what is too long the beginning is kept, and the other steps of the turn are stored", async () => {
+    const long = "é".repeat(1 << 20);
+    const said = step("a", 0, { content: long, agentName: long, subAgentName: "é".repeat(256) });
+    const called = step("b", 1, { type: "tool_call", arguments: { long, k: [1] } });
+    const usage = { totalTokens: 5, raw: long } as unknown as NonNullable<ConversationStepRecord["usage"]>;
+    const answered = step("c", 2, { type: "tool_result", result: { rows: [long], n: 2 }, usage });
+    const listed = step("d", 3, { type: "tool_result", result: [long, 2] as unknown as Record<string, unknown> });
+    const many = Object.fromEntries(Array.from({ length: 3_000 }, (_, place) => [`m${place}`, `${place}`.repeat(200)]));
+    const scattered = step("e", 4, { type: "tool_call", arguments: many });
+
+    await storage.saveConversationSteps([
+      said,
+      called,
+      answered,
+      listed,
+      scattered,
+      step("f", 5, { content: "short" }),
+    ]);
+
+    const [a, b, c, d, e, f] = await storage.getConversationSteps("u", "c");
+    const cut = /^é{8000,} … \(2,097,\d{3} bytes\)$/;
+    const listCut = /^\["é{8000,} … \(2,097,\d{3} bytes\)$/;
+    assert.match(String(a?.content), /^é{500000,} … \(2,097,152 bytes\)$/);
+    assert.match(String(a?.agentName), /^é{200,} … \(2,097,152 bytes\)$/);
+    assert.equal(a?.subAgentName, said.subAgentName);
+    assert.match(String(b?.arguments?.["long"]), cut);
+    assert.deepEqual(b?.arguments?.["k"], [1]);
+    assert.match(String(c?.result?.["rows"]), listCut);
+    assert.match(String((c?.usage as unknown as { raw: string }).raw), cut);
+    assert.deepEqual([c?.result?.["n"], c?.usage?.totalTokens], [2, 5]);
+    assert.match(String(d?.result), listCut);
+    const members = Object.entries(e?.arguments ?? {});
+    assert.deepEqual([members.length, members[5]], [3_000, ["m5", "5".repeat(200)]]);
+    assert.match(String(members.at(-1)?.[1]), /^(2999)+\d* … \(800 bytes\)$/);
+    assert.equal(f?.content, "short");
+  });
+
   test("one of another type than VoltAgent's is kept beside the others, and only a text is a type", async () => {
     const types = ["text", "reasoning", "", "toString", "étape 🚂", "t".repeat(64)] as "text"[];
     const steps = types.map((type, place) =>

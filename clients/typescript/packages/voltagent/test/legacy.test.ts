@@ -208,6 +208,27 @@ describe("histories of agents", () => {
     assert.deepEqual([found?.status, step?.type, kept?.metadata.k], [entry.status, "tool", 1]);
   });
 
+  test("of metadata, usage and a message of a status that are too long the beginning is kept, too", async () => {
+    const long = "é".repeat(1 << 20);
+    const event = { name: "agent:error", type: "agent", startTime: at(1).toISOString(), status: "error" };
+    await storage.addHistoryEntry(
+      "h",
+      { ...entry, metadata: { long, k: 1 }, usage: { long, n: 2 }, own: long },
+      "agent",
+    );
+    await storage.updateHistoryEntry("h", { metadata: { other: long, k: 3 } });
+    await storage.addTimelineEvent("e", { ...event, statusMessage: { stack: long, message: "no" } }, "h", "agent");
+
+    const found = await storage.getHistoryEntry("h");
+
+    const { metadata, usage, own } = found as Record<string, Record<string, unknown>>;
+    const [{ statusMessage }] = found?.events as [{ statusMessage: Record<string, unknown> }];
+    for (const text of [metadata?.["other"], usage?.["long"], own, statusMessage["stack"]]) {
+      assert.match(String(text), /^é{2000,} … \(2,097,\d{3} bytes\)$/);
+    }
+    assert.deepEqual([metadata?.["k"], usage?.["n"], statusMessage["message"]], [3, 2, "no"]);
+  });
+
   test("a page of large entries is whole", async () => {
     const large = { ...entry, input: "x".repeat(500_000) };
     for (const number of [1, 2, 3, 4, 5, 6, 7, 8]) {
@@ -346,6 +367,19 @@ describe("histories of workflows", () => {
     const error = { name: "TypeError", message: /^status is 5; it must be a text, such as \w+(, \w+)+$/ };
     await assert.rejects(storage.storeWorkflowStep({ ...step("b", 1), status }), error);
     await assert.rejects(storage.updateWorkflowStep("a", { status }), error);
+  });
+
+  test("of what a step was given and gave that is too long the beginning is kept", async () => {
+    const [long, most] = ["é".repeat(2 << 20), "m".repeat(3_000_000)];
+    await storage.storeWorkflowStep({ ...step("a", 0), input: long, output: most, metadata: { long, k: 1 } });
+    await storage.updateWorkflowStep("a", { error: { stack: long }, metadata: { k: 2 } });
+
+    const found = await storage.getWorkflowStep("a");
+
+    for (const text of [found?.input, (found?.error as { stack: string }).stack]) {
+      assert.match(String(text), /^é{8000,} … \(4,194,\d{3} bytes\)$/);
+    }
+    assert.deepEqual([found?.output, found?.metadata], [most, { k: 2 }]);
   });
 
   test("a step is of any type, and as far as its status says", async () => {

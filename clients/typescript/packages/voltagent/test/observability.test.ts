@@ -161,6 +161,21 @@ describe("spans", () => {
     assert.deepEqual(await storage.listTraces(1, 0, { entityId: "agent" }), ["t"]);
   });
 
+  test("many attributes that are too long together are each kept as far as there is room, and a resource is, too", async () => {
+    const attributes = Object.fromEntries(Array.from({ length: 1_000 }, (_, n) => [`a${n}`, '"'.repeat(10_000)]));
+    const links = [{ traceId: "x", spanId: "y", attributes: { why: "w".repeat(100_000), n: 1 } }];
+    await storage.addSpan(span("t", "s", 0, { attributes, resource: { long: "r".repeat(100_000), n: 1 }, links }));
+
+    const found = await storage.getSpan("s");
+
+    const values = Object.values(found?.attributes ?? {});
+    assert.equal(values.length, 1_000);
+    assert.match(String(values[0]), /^"{100,} … \(10,000 bytes\)$/);
+    assert.match(String(found?.resource?.["long"]), /^r{1000,} … \(100,000 bytes\)$/);
+    assert.match(String(found?.links?.[0]?.attributes?.["why"]), /^w{1000,} … \(100,000 bytes\)$/);
+    assert.deepEqual([found?.resource?.["n"], found?.links?.[0]?.attributes?.["n"]], [1, 1]);
+  });
+
   test("spans and traces are counted", async () => {
     assert.deepEqual(await storage.getStats(), { spanCount: 0, traceCount: 0 });
     for (const [traceId, offset] of [

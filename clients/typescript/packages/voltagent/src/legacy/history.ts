@@ -4,7 +4,7 @@ import type { MessageInitShape } from "@bufbuild/protobuf";
 import type { EntryStep, HistoryEntry as Entry, HistoryEntrySchema, TimelineEvent } from "@remora/client/v1";
 import { decodeJson, encodeJson } from "../json.js";
 import { present } from "../steps.js";
-import { storedAttributes, storedValue } from "../telemetry-sizes.js";
+import { keptPart, storedPart, storedValue } from "../telemetry-sizes.js";
 import { dateOf, isoOf, timestampOf } from "../times.js";
 import type { HistoryEntry, NewTimelineEvent } from "./types.js";
 
@@ -13,6 +13,10 @@ type Stored = MessageInitShape<typeof HistoryEntrySchema> & { $typeName?: never 
 /** The entry's fields that have one in the record, but for the time. */
 const OPAQUE = ["input", "output", "usage"] as const;
 const KNOWN = new Set<string>([...OPAQUE, "timestamp", "status", "conversationId", "userId", "metadata"]);
+
+/** The largest usage of an entry, and the largest message of an event's status. */
+const LARGEST_SMALL_BYTES = 65_536;
+const LARGEST_METADATA_BYTES = 1024 * 1024;
 
 /** What stands in a record's metadata: the entry's own, and what else it has. */
 export interface Rest {
@@ -24,7 +28,7 @@ export interface Rest {
 export function entryChanges(value: HistoryEntry): { changes: Stored; paths: string[] } {
   const changes: Record<string, unknown> = {};
   for (const name of OPAQUE.filter((one) => one in value)) {
-    changes[name] = storedValue(value[name]);
+    changes[name] = name === "usage" ? storedPart(value[name], LARGEST_SMALL_BYTES) : storedValue(value[name]);
   }
   const startTime = value.timestamp && timestampOf(new Date(value.timestamp));
   Object.assign(
@@ -43,6 +47,16 @@ export function restOf(value: HistoryEntry): Rest {
     Object.entries(fields).filter(([name]) => !KNOWN.has(name) && !/^(_agentId|events|steps)$/.test(name)),
   );
   return present({ metadata: value.metadata, more: Object.keys(more).length > 0 ? more : undefined });
+}
+
+/** It in JSON; if it is too large, with what half of that holds of each of its two parts. */
+export function storedRest(rest: Rest): Uint8Array {
+  const whole = encodeJson(rest);
+  if (whole.length <= LARGEST_METADATA_BYTES) {
+    return whole;
+  }
+  const half = LARGEST_METADATA_BYTES / 2 - LARGEST_SMALL_BYTES;
+  return encodeJson(Object.fromEntries(Object.entries(rest).map(([name, part]) => [name, keptPart(part, half)])));
 }
 
 /** The entry as VoltAgent shows it. */
@@ -101,11 +115,11 @@ export function storedEvent(id: string, runId: string, event: Omit<NewTimelineEv
     name: event.name,
     type: event.type,
     status: event.status ?? "",
-    statusMessage: encodeJson(event.statusMessage),
+    statusMessage: storedPart(event.statusMessage, LARGEST_SMALL_BYTES),
     level: event.level ?? "",
     input: storedValue(event.input),
     output: storedValue(event.output),
-    metadata: storedAttributes(event.metadata as Record<string, unknown> | undefined),
+    metadata: storedPart(event.metadata),
     version: event.version ?? "",
     parentEventId: event.parentEventId ?? "",
     traceId: event.traceId ?? "",

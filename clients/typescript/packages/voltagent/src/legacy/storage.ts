@@ -23,7 +23,7 @@ import { RemoraMemoryAdapter } from "../memory-adapter.js";
 import { storedAttributes } from "../telemetry-sizes.js";
 import { boundOf, dateOf } from "../times.js";
 import { Turns } from "../turns.js";
-import { entryChanges, historyEntry, historyStep, type Rest, restOf, storedEvent } from "./history.js";
+import { entryChanges, historyEntry, historyStep, type Rest, restOf, storedEvent, storedRest } from "./history.js";
 import { memoryMessage, storedMessage } from "./messages.js";
 import type {
   HistoryEntry,
@@ -188,7 +188,7 @@ export class RemoraStorage {
 
   async addHistoryEntry(key: string, value: HistoryEntry, agentId: string): Promise<void> {
     const { changes } = entryChanges(value);
-    const metadata = encodeJson(restOf(value));
+    const metadata = storedRest(restOf(value));
     await this.client.history.saveHistoryEntry({
       entry: { ...changes, id: key, agentId, userId: value.userId ?? "", metadata },
     });
@@ -207,7 +207,7 @@ export class RemoraStorage {
       const call = this.client.history.getHistoryEntry({ entryId: key });
       const { entry } = await found(call, HistoryEntryNotFoundError, missingEntry);
       const before = (entry ? decodeJson(entry.metadata) : {}) as Rest;
-      changes.metadata = encodeJson({ ...before, ...rest, more: { ...before.more, ...rest.more } });
+      changes.metadata = storedRest({ ...before, ...rest, more: { ...before.more, ...rest.more } });
       paths.push("metadata");
     }
     const call = this.client.history.updateHistoryEntry({ entry: { ...changes, id: key }, updateMask: { paths } });

@@ -13,6 +13,7 @@ import {
 } from "@remora/client/v1";
 import { decodeJson, encodeJson } from "../json.js";
 import { present } from "../steps.js";
+import { storedPart } from "../telemetry-sizes.js";
 import { dateOf, timestampOf } from "../times.js";
 import { statusOf } from "../workflow-states.js";
 import { storedEvent, timelineEvent } from "./history.js";
@@ -37,6 +38,11 @@ const time = (value: Date | string | null) => timestampOf(value);
 /** Metadata is an object or none: VoltAgent's own stores take null for none. */
 const objectOrNone = (value: unknown) => encodeJson(value ?? undefined);
 
+const LARGEST_PART_BYTES = 3 * 1024 * 1024;
+const LARGEST_METADATA_BYTES = 65_536;
+const stepPart = (value: unknown) => storedPart(value, LARGEST_PART_BYTES);
+const stepMetadata = (value: unknown) => storedPart(value ?? undefined, LARGEST_METADATA_BYTES);
+
 /** Where each field of a history is stored, and how. */
 const RUN: Fields = {
   workflowName: ["workflowName", same],
@@ -59,13 +65,13 @@ const STEP: Fields = {
   stepName: ["name", same],
   startTime: ["startTime", time],
   endTime: ["endTime", time],
-  input: ["input", encodeJson],
-  output: ["output", encodeJson],
-  error: ["error", encodeJson],
+  input: ["input", stepPart],
+  output: ["output", stepPart],
+  error: ["error", stepPart],
   agentExecutionId: ["agentExecutionId", same],
   parallelIndex: ["parallelIndex", same],
   parallelParentStepId: ["parallelParentStepId", same],
-  metadata: ["metadata", objectOrNone],
+  metadata: ["metadata", stepMetadata],
   createdAt: ["createTime", time],
 };
 
