@@ -106,6 +106,7 @@ def test_an_unknown_method_is_unimplemented(server: RunningServer) -> None:
         server.raw("/remora.v1.ConversationService/Unknown", b"", metadata=ALPHA)
 
     assert (raised.value.code(), reason(raised.value)) == (grpc.StatusCode.UNIMPLEMENTED, "METHOD_UNKNOWN")
+    assert raised.value.details() == "there is no method /remora.v1.ConversationService/Unknown"
 
 
 def test_a_failure_has_its_details(server: RunningServer, store: FakeStore) -> None:

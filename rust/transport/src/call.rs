@@ -152,7 +152,7 @@ impl<H: Handler> Call<H> {
             &refusals.internal,
         )?;
         let Some(&(method, answering)) = shared.methods.get(path) else {
-            return Err(refusals.unknown_method.clone());
+            return Err(refusals.unknown(path));
         };
         connected.prove();
         let line = connected.line();

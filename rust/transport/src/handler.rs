@@ -102,6 +102,9 @@ pub trait Publication: Send + Sync + 'static {
     fn follow(&self, changed: Arc<dyn Fn() + Send + Sync>);
 }
 
+/// Characters of a path in a message.
+const LONGEST_PATH: usize = 200;
+
 /// The errors that the transport answers by itself.
 #[derive(Clone, Debug)]
 pub struct Refusals {
@@ -125,6 +128,7 @@ pub struct Refusals {
     pub too_large: Status,
     /// The request's compression is unknown.
     pub unknown_compression: Status,
+    /// There is no such method. The answer names it.
     pub unknown_method: Status,
 }
 
@@ -134,6 +138,20 @@ impl Refusals {
             Full::OfAll => self.overloaded.clone(),
             Full::OfPeer => self.peer_overloaded.clone(),
         }
+    }
+
+    /// A path may have any length: its beginning is shown, as printable ASCII.
+    pub(super) fn unknown(&self, path: &str) -> Status {
+        let printable = |letter: char| {
+            if letter.is_ascii_graphic() {
+                letter
+            } else {
+                '?'
+            }
+        };
+        let shown: String = path.chars().take(LONGEST_PATH).map(printable).collect();
+        self.unknown_method
+            .saying(&format!("there is no method {shown}"))
     }
 
     pub(super) fn unreadable(&self, why: Unreadable) -> Status {

@@ -400,10 +400,11 @@ class CompressionUnknown(RemoraError):
 
 
 class MethodUnknown(RemoraError):
-    """The server has no such method."""
+    """The server has no such method. The native transport replaces the message by one that names it, like this one."""
 
-    def __init__(self) -> None:
-        super().__init__("there is no such method")
+    def __init__(self, path: str = "") -> None:
+        shown = "".join(letter if "!" <= letter <= "~" else "?" for letter in path[:200])
+        super().__init__(f"there is no method {shown}" if path else "there is no such method")
 
 
 class MessageTooLarge(RemoraError):

@@ -139,6 +139,24 @@ async fn open(client: &Client, request: Request<()>) -> Ended {
 }
 
 #[test]
+fn an_unknown_method_is_named_by_the_beginning_of_its_path() {
+    for (path, shown) in [
+        ("/t.T/No".to_owned(), "/t.T/No".to_owned()),
+        (
+            format!("/t.T/{}", "n".repeat(1000)),
+            format!("/t.T/{}", "n".repeat(195)),
+        ),
+    ] {
+        let (ended, _) = refused(post(&path), framed(b""));
+
+        assert_eq!(
+            ended.trailers["grpc-message"].to_str().unwrap(),
+            format!("there is no method {shown}")
+        );
+    }
+}
+
+#[test]
 fn an_unknown_compression_is_told_which_are_known() {
     let (ended, _) = refused(with(ECHO, &[("grpc-encoding", "snappy")]), framed(b""));
 

@@ -48,7 +48,8 @@ class Gate(grpc.ServerInterceptor):
             self._require_room(service)
         except BaseException as refusal:  # noqa: BLE001 - it would end the thread that takes all calls
             return self._refuse(refusal, handler_call_details.method)
-        return continuation(handler_call_details) or self._refuse(MethodUnknown(), handler_call_details.method)
+        path = handler_call_details.method
+        return continuation(handler_call_details) or self._refuse(MethodUnknown(path), path)
 
     def _require_room(self, service: str) -> None:
         if self._workers_of.get(service, self._workers).is_full():
