@@ -40,6 +40,7 @@ import { type OwnershipOptions, RemoraMemoryAdapter, type RemoraMemoryAdapterOpt
 import { type RecalledMessage, recalledMessage, storedMessage } from "./messages.js";
 import { type SimilarMessage, searchedPart, similarMessage } from "./similar.js";
 import { Touches } from "./touches.js";
+import { WriteOrder } from "./write-order.js";
 import { Writes } from "./writes.js";
 
 /** How a memory is made: where the server is, and what Memory's own options say. */
@@ -56,6 +57,11 @@ export interface RemoraMemoryOptions extends RemoraMemoryAdapterOptions, Omit<Me
    * for the conversation once. What other processes change meanwhile is seen later. Default: 30,000 ms; 0: it always asks.
    */
   conversationCacheMs?: number | undefined;
+  /**
+   * How many recent messages a semantic read has at least where as many are asked for as are searched: an agent of VoltAgent
+   * 2.10 asks for `semanticLimit` of them, whatever its own `contextLimit` is. Default: as many as are asked for.
+   */
+  contextLimit?: number | undefined;
 }
 
 /** How recent messages and those that were found are joined. */
@@ -74,6 +80,7 @@ const OWN = [
   "embedding",
   "vector",
   "conversationCacheMs",
+  "contextLimit",
   "enableCache",
   "cacheSize",
   "cacheTTL",
@@ -99,10 +106,12 @@ export class RemoraMemory extends Memory {
   readonly client: Remora;
   readonly #storage: RemoraMemoryAdapter;
   readonly #embedder: Embedder;
+  readonly #contextLimit: number;
   readonly #known: KnownConversations;
   readonly #touches: Touches;
   readonly #creations = new Creations();
   readonly #writes = new Writes();
+  readonly #order = new WriteOrder();
   readonly #asked = new Map<string, Promise<Conversation | null>>();
   #resourceId = "";
 
@@ -114,6 +123,7 @@ export class RemoraMemory extends Memory {
     super({ ...rest, ...model, storage } as MemoryConfig);
     this.client = client;
     this.#storage = storage;
+    this.#contextLimit = options.contextLimit ?? 0;
     this.#known = new KnownConversations(options.conversationCacheMs ?? CONVERSATION_CACHE_MS);
     this.#touches = new Touches(async (id) => {
       await client.conversations.updateConversation({ conversation: { id } });
@@ -268,15 +278,21 @@ export class RemoraMemory extends Memory {
     currentQuery?: string,
     options: SemanticOptions = {},
   ): Promise<RecalledMessage[]> {
+    const asked = { ...options, ...this.#recentOf(options) };
     if (!currentQuery || !this.hasVectorSupport()) {
-      return translated(this.#read(userId, conversationId, options));
+      return translated(this.#read(userId, conversationId, asked));
     }
     try {
-      return await this.#read(userId, conversationId, options, await this.#embedder.query(currentQuery));
+      return await this.#read(userId, conversationId, asked, await this.#embedder.query(currentQuery));
     } catch (error) {
       console.warn("Semantic search failed, returning recent messages only:", error);
-      return translated(this.#read(userId, conversationId, options));
+      return translated(this.#read(userId, conversationId, asked));
     }
+  }
+
+  /** How many recent messages to read where an agent asks for as many as it searches: at least `contextLimit`. */
+  #recentOf({ limit, semanticLimit }: SemanticOptions): Pick<SemanticOptions, "limit"> {
+    return limit === undefined || limit !== semanticLimit ? {} : { limit: Math.max(limit, this.#contextLimit) };
   }
 
   override hasVectorSupport(): boolean {
@@ -369,7 +385,20 @@ export class RemoraMemory extends Memory {
     conversationId: string,
     createIfMissing: MessageInitShape<typeof ConversationSchema> | undefined,
   ): Promise<void> {
-    const embeddings = await this.#embedder.embeddings(messages);
+    // Embedding may take longer for what was said first.
+    const embedded = this.#embedder.embeddings(messages);
+    embedded.catch(() => undefined); // it is told when its turn has come
+    const send = async () => this.#send(messages, await embedded, userId, conversationId, createIfMissing);
+    await this.#order.run(conversationId, this.client.timeoutMs, send);
+  }
+
+  async #send(
+    messages: UIMessage[],
+    embeddings: Awaited<ReturnType<Embedder["embeddings"]>>,
+    userId: string,
+    conversationId: string,
+    createIfMissing: MessageInitShape<typeof ConversationSchema> | undefined,
+  ): Promise<void> {
     const stored = messages.map((message, place) => storedMessage(message, embeddings[place]));
     for (const batch of batches(MessageSchema, stored)) {
       const create = createIfMissing && { createIfMissing };

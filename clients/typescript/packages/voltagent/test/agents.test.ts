@@ -250,6 +250,27 @@ describe("an agent with RemoraMemory", () => {
     assert.match(heard(model), /Bye\..*The train is late\./);
     assert.doesNotMatch(heard(model), /Hello\./);
   });
+
+  for (const [contextLimit, recent] of [
+    [undefined, 5],
+    [20, 12],
+  ] as const) {
+    test(`with a contextLimit of ${contextLimit}, a semantic read has ${recent} of 12 recent messages`, async () => {
+      const memory = new RemoraMemory({ ...options, contextLimit });
+      await memory.createConversation({ id: "c", userId: "u", resourceId: "guide", title: "T", metadata: {} });
+      const ids = Array.from({ length: 12 }, (_, place) => `m${place}`);
+      const said = (id: string): UIMessage => ({ id, role: "user", parts: [{ type: "text", text: `${id} is here.` }] });
+      await memory.addMessages(ids.map(said), "u", "c");
+      const model = answering(saying("Late."));
+      const agent = new Agent({ name: "guide", instructions: "Guide.", model, memory });
+
+      const semanticMemory = { semanticThreshold: 1 };
+      const asked = { contextLimit: 20, semanticMemory };
+      await agent.generateText("zebra", { memory: { ...turn.memory, options: asked } });
+
+      assert.deepEqual(heard(model).match(/m\d+ is here/g)?.length, recent);
+    });
+  }
 });
 
 test("an agent with VoltAgent's Memory on the adapter remembers after the sidecar was killed", async () => {

@@ -20,6 +20,7 @@ import {
   RemoraVectorAdapter,
 } from "../src/index.js";
 import { RemoraStorage } from "../src/legacy/index.js";
+import { WriteOrder } from "../src/write-order.js";
 import { counted } from "../../client/test/counting.js";
 import { type Fresh, ids, said, server, tick } from "./fresh.js";
 
@@ -209,6 +210,35 @@ describe("vectors of the caller's model", () => {
     assert.deepEqual(embedding.embedBatch.mock.calls[0]?.arguments, [["b", "d"]]);
     const found = await memory.searchSimilar("d", { limit: 1 });
     assert.equal(found[0]?.metadata?.["messageId"], "d");
+  });
+
+  test("messages stand as they were said, however long the model takes for each", async () => {
+    const embedding = new ArbitraryModel();
+    const memory = remembering({ embedding });
+    await conversation(memory);
+    let embedded: (vector: number[]) => void = () => {};
+    embedding.embed.mock.mockImplementation((text) =>
+      text === "a" ? new Promise((resolve) => (embedded = resolve)) : Promise.resolve(arbitrary(text)),
+    );
+
+    const first = memory.addMessage(said("a"), "u", "c");
+    const second = memory.addMessage(said("b"), "u", "c");
+    await tick();
+    embedded(arbitrary("a"));
+    await Promise.all([first, second]);
+
+    assert.deepEqual(ids(await memory.getMessages("u", "c")), ["a", "b"]);
+  });
+
+  test("a write that hangs or fails holds up others of its conversation for a while at most", async () => {
+    const order = new WriteOrder();
+    const hanging = order.run("c", 1, () => new Promise(() => {}));
+    const failing = order.run("c", 1, () => Promise.reject(new Error("down")));
+
+    await assert.rejects(failing, { message: "down" });
+    assert.equal(await order.run("c", 1_000_000, async () => "later"), "later");
+    assert.equal(await order.run("d", 1_000_000, async () => "elsewhere"), "elsewhere");
+    assert.ok(hanging instanceof Promise);
   });
 
   test("a message is not lost while the model is down", async (context) => {
