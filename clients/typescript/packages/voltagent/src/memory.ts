@@ -40,7 +40,7 @@ import { type OwnershipOptions, RemoraMemoryAdapter, type RemoraMemoryAdapterOpt
 import { type RecalledMessage, recalledMessage, storedMessage } from "./messages.js";
 import { type SimilarMessage, searchedPart, similarMessage } from "./similar.js";
 import { Touches } from "./touches.js";
-import { WriteOrder } from "./write-order.js";
+import { Turns } from "./turns.js";
 import { Writes } from "./writes.js";
 
 /** How a memory is made: where the server is, and what Memory's own options say. */
@@ -111,7 +111,7 @@ export class RemoraMemory extends Memory {
   readonly #touches: Touches;
   readonly #creations = new Creations();
   readonly #writes = new Writes();
-  readonly #order = new WriteOrder();
+  readonly #turns = new Turns();
   readonly #asked = new Map<string, Promise<Conversation | null>>();
   #resourceId = "";
 
@@ -389,7 +389,7 @@ export class RemoraMemory extends Memory {
     const embedded = this.#embedder.embeddings(messages);
     embedded.catch(() => undefined); // it is told when its turn has come
     const send = async () => this.#send(messages, await embedded, userId, conversationId, createIfMissing);
-    await this.#order.run(conversationId, this.client.timeoutMs, send);
+    await this.#turns.take(conversationId, send, this.client.timeoutMs);
   }
 
   async #send(

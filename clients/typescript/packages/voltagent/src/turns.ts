@@ -1,13 +1,16 @@
 // Changes of one thing that are begun at once: the next begins when the one before has ended.
 
+import { setTimeout as sleep } from "node:timers/promises";
+
 /** Lets the changes of a key happen one after the other, in the order in which they were begun. */
 export class Turns {
   readonly #last = new Map<string, Promise<unknown>>();
 
-  /** What a change returns. */
-  async take<T>(key: string, change: () => Promise<T>): Promise<T> {
+  /** What a change returns. With `mostMs`, it waits no longer for those before it, in case these hang. */
+  async take<T>(key: string, change: () => Promise<T>, mostMs?: number): Promise<T> {
     const before = this.#last.get(key) ?? Promise.resolve();
-    const begun = before.then(change, change);
+    const turn = mostMs === undefined ? before : within(before, mostMs);
+    const begun = turn.then(change, change);
     this.#last.set(key, begun);
     try {
       return await begun;
@@ -16,5 +19,17 @@ export class Turns {
         this.#last.delete(key);
       }
     }
+  }
+}
+
+/** Waits for the end of it, but no longer than so many milliseconds. */
+async function within(change: Promise<unknown>, mostMs: number): Promise<void> {
+  const patience = new AbortController();
+  const late = sleep(mostMs, undefined, { signal: patience.signal });
+  try {
+    await Promise.race([change, late]);
+  } finally {
+    late.catch(() => undefined);
+    patience.abort();
   }
 }

@@ -20,7 +20,7 @@ import {
   RemoraVectorAdapter,
 } from "../src/index.js";
 import { RemoraStorage } from "../src/legacy/index.js";
-import { WriteOrder } from "../src/write-order.js";
+import { Turns } from "../src/turns.js";
 import { counted } from "../../client/test/counting.js";
 import { type Fresh, ids, said, server, tick } from "./fresh.js";
 
@@ -231,14 +231,13 @@ describe("vectors of the caller's model", () => {
   });
 
   test("a write that hangs or fails holds up others of its conversation for a while at most", async () => {
-    const order = new WriteOrder();
-    const hanging = order.run("c", 1, () => new Promise(() => {}));
-    const failing = order.run("c", 1, () => Promise.reject(new Error("down")));
+    const turns = new Turns();
+    void turns.take("c", () => new Promise(() => {}), 1);
+    const failing = turns.take("c", () => Promise.reject(new Error("down")), 1);
 
     await assert.rejects(failing, { message: "down" });
-    assert.equal(await order.run("c", 1_000_000, async () => "later"), "later");
-    assert.equal(await order.run("d", 1_000_000, async () => "elsewhere"), "elsewhere");
-    assert.ok(hanging instanceof Promise);
+    assert.equal(await turns.take("c", async () => "later", 1_000_000), "later");
+    assert.equal(await turns.take("d", async () => "elsewhere", 1_000_000), "elsewhere");
   });
 
   test("a message is not lost while the model is down", async (context) => {
