@@ -70,7 +70,7 @@ def test_every_line_for_scripts_and_for_people_is_written_or_the_command_fails(
 
     with serve("--model=none") as endpoint, Remora(endpoint, timeout=PATIENCE) as memory:
         memory.conversation("c").append(Message("user", "hello"))
-        for arguments in (["log"], ["log", "c"], ["search", "hello"]):
+        for arguments in (["log"], ["log", "c"], ["search", "hello", "--all-users"]):
             for form in ([], ["--json"]):
                 with monkeypatch.context() as patched:
                     patched.setattr("sys.stdout.write", full)

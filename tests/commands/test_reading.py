@@ -77,7 +77,7 @@ def test_what_is_said_forges_no_message_and_no_conversation(endpoint: str, capsy
 
     messages = piped("log", f"c\n{FORGED}")
     table = piped("log")
-    hits = piped("search", "hello")
+    hits = piped("search", "hello", "--all-users")
     shown = on_terminal(endpoint, "log", f"c\n{FORGED}", "--tenant", "forging", NO_COLOR="1")
 
     assert [bool(re.match(TIME, line)) for line in messages] == [True, False, False]
@@ -116,10 +116,10 @@ def test_what_is_said_neither_hides_nor_turns_around(endpoint: str, capsys: pyte
         chat = memory.conversation(f"c{turned}", user_id=f"u{turned}", title=f"t{hidden}")
         chat.append(Message("user", f"hello {turned}{hidden}", name=f"n{turned}"))
 
-    for shown in (piped("log"), piped("log", f"c{turned}"), piped("search", "hello")):
+    for shown in (piped("log"), piped("log", f"c{turned}"), piped("search", "hello", "--all-users")):
         assert not re.search(f"[{turned}{hidden}]", shown)
         assert "<U+202E><U+2066>" in shown
-    for line in (piped("log", f"c{turned}", "--json"), piped("search", "hello", "--json")):
+    for line in (piped("log", f"c{turned}", "--json"), piped("search", "hello", "--all-users", "--json")):
         assert not re.search(f"[{turned}{hidden}]", line)
         assert json.loads(line)["text"] == f"hello {turned}{hidden}"
     assert main(["log", f"lost{turned}", "--endpoint", f"unix:/{turned}/s"]) == 1
@@ -143,7 +143,7 @@ def test_a_log_says_where_there_is_nothing_and_where_there_is_more(
 def test_scripts_get_one_object_a_line(endpoint: str) -> None:
     messages = [json.loads(line) for line in lines(endpoint, "log", "trip", "--json")]
     conversations = [json.loads(line) for line in lines(endpoint, "log", "--json")]
-    hits = [json.loads(line) for line in lines(endpoint, "search", "night train", "--json")]
+    hits = [json.loads(line) for line in lines(endpoint, "search", "night train", "--all-users", "--json")]
 
     assert [message["sequence"] for message in messages] == [1, 2, 3]
     assert messages[0]["name"] == "Sarah"
@@ -154,7 +154,7 @@ def test_scripts_get_one_object_a_line(endpoint: str) -> None:
 
 
 def test_a_search_shows_scores_speakers_and_where(endpoint: str) -> None:
-    code, output, said = remora(endpoint, "search", "night train", "--limit", "1", "--tenant", "acme")
+    code, output, said = remora(endpoint, "search", "night train", "--all-users", "--limit", "1", "--tenant", "acme")
 
     assert code == 0
     first, second, third = output.decode().splitlines()
@@ -165,7 +165,7 @@ def test_a_search_shows_scores_speakers_and_where(endpoint: str) -> None:
 
 
 def test_a_search_is_of_a_tenant_a_user_or_a_conversation(endpoint: str) -> None:
-    wide: list[tuple[str, ...]] = [(), ("--user", "tom"), ("--conversation", "work")]
+    wide: list[tuple[str, ...]] = [("--all-users",), ("--user", "tom"), ("--conversation", "work")]
     for scope in wide:
         assert len(lines(endpoint, "search", "report", "--json", *scope)) == 1
     wide = [("--user", "sarah"), ("--conversation", "trip"), ("--conversation", "work", "--user", "sarah")]
@@ -175,14 +175,14 @@ def test_a_search_is_of_a_tenant_a_user_or_a_conversation(endpoint: str) -> None
 
 @pytest.mark.slow
 def test_a_terminal_gets_colours_and_found_words_unless_it_wants_none(endpoint: str) -> None:
-    coloured = on_terminal(endpoint, "search", "night", "--tenant", "acme")
-    plain = on_terminal(endpoint, "search", "night", "--tenant", "acme", NO_COLOR="1")
+    coloured = on_terminal(endpoint, "search", "night", "--all-users", "--tenant", "acme")
+    plain = on_terminal(endpoint, "search", "night", "--all-users", "--tenant", "acme", NO_COLOR="1")
 
     assert "\x1b[1;4mnight\x1b[0m" in coloured
     assert re.search(r"\x1b\[1;32massistant", coloured)
     assert not re.search(r"\x1b\[[0-9;]*3[0-7]m", plain)
     assert ESCAPE.sub("", coloured) == ESCAPE.sub("", plain)
-    assert "\x1b" not in done(endpoint, "search", "night", "--tenant", "acme").decode()
+    assert "\x1b" not in done(endpoint, "search", "night", "--all-users", "--tenant", "acme").decode()
 
 
 @pytest.mark.slow
@@ -235,7 +235,7 @@ def test_a_socket_is_found_however_its_path_is_written(
     [
         (["log", "--endpoint", "unix:/nowhere/s"], 1, "remora: no Remora server answers at unix:/nowhere/s ("),
         (
-            ["search", "x", "--endpoint", "nonsense"],
+            ["search", "x", "--all-users", "--endpoint", "nonsense"],
             2,
             "remora: endpoint is 'nonsense'; it must be unix:/path or host:port",
         ),
@@ -243,11 +243,13 @@ def test_a_socket_is_found_however_its_path_is_written(
         (["log", "--tenant", "t\xe9n"], 2, "remora: tenant must be printable ASCII"),
         (["log", "--token", "s\xfc\xdf"], 2, "remora: token must be printable ASCII"),
         (["log", "--follow"], 2, "remora: --follow needs a conversation"),
-        (["search", "x" * 40_000], 1, "remora: query has 40,000 bytes; at most 32,768 are allowed"),
+        (["search", "x" * 40_000, "--all-users"], 1, "remora: query has 40,000 bytes; at most 32,768 are allowed"),
         (["log", "--limit", "0"], 2, "0 is not a whole number from 1 on"),
         (["log", "--limit", "1000000001"], 2, "1000000001 is more than 1,000,000,000"),
         (["search", "x", "--limit", "9" * 5_000], 2, "9 is more than 1,000,000,000"),
         (["search"], 2, "the following arguments are required: QUERY"),
+        (["search", "x"], 2, "say whose messages to search: --user USER, --conversation ID, or --all-users"),
+        (["search", "x", "--all-users", "--user", "u"], 2, "--all-users searches all messages: leave out --user and"),
     ],
 )
 def test_what_cannot_be_shown_is_said_in_one_line(endpoint: str, arguments: list[str], code: int, said: str) -> None:
@@ -259,7 +261,7 @@ def test_what_cannot_be_shown_is_said_in_one_line(endpoint: str, arguments: list
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("command", [["log"], ["search", "hello"], ["export", "-"], ["context", "list"]])
+@pytest.mark.parametrize("command", [["log"], ["search", "hello", "--all-users"], ["export", "-"], ["context", "list"]])
 def test_an_address_for_probes_is_said_to_have_no_data(command: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     probes = f"127.0.0.1:{free_port()}"
     with serve("--model=none", f"--health-listen={probes}"):

@@ -9,6 +9,7 @@ from typing import Any
 from remora import Hit, Remora
 from remora.search import SearchResult, WordsOnlyReason
 from remora_server.commands.connecting import add_connection_flags, connected
+from remora_server.commands.failures import Misused
 from remora_server.commands.messages import message_json, message_line
 from remora_server.commands.numbers import positive
 from remora_server.commands.output import add_json_flag, diagnostics, output, print_set_in, write_json
@@ -29,6 +30,7 @@ def fill(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("query", type=name, metavar="QUERY", help="a question, or words")
     parser.add_argument("--user", type=name, help="only this user's messages")
     parser.add_argument("--conversation", type=name, help="only this conversation's messages")
+    parser.add_argument("--all-users", action="store_true", help="the messages of all users of the tenant")
     parser.add_argument(
         "--limit", type=positive, default=10, metavar="COUNT", help="the most messages to show (default: 10)"
     )
@@ -38,12 +40,22 @@ def fill(parser: argparse.ArgumentParser) -> None:
 
 def run(given: dict[str, Any]) -> None:
     """Search, and show what was found."""
+    _require_scope(given)
     with connected(given) as client:
         result = _search(client, given)
         for hit in result:
             _show(hit, given)
     if not given["json"]:
         _note(result)
+
+
+def _require_scope(given: dict[str, Any]) -> None:
+    """Raises Misused: what is forgotten must not show the messages of others."""
+    is_limited = given["user"] is not None or given["conversation"] is not None
+    if not is_limited and not given["all_users"]:
+        raise Misused("say whose messages to search: --user USER, --conversation ID, or --all-users")
+    if is_limited and given["all_users"]:
+        raise Misused("--all-users searches all messages: leave out --user and --conversation")
 
 
 def _search(client: Remora, given: dict[str, Any]) -> SearchResult:
