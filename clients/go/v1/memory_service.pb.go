@@ -893,7 +893,10 @@ type Weights struct {
 	// Of saying later what now holds of what one of the three best messages says: what this one lacks to go before it. Both
 	// are among the ten best of all other components, of one speaker, with a cosine of at least 0.45, and of the words
 	// of the query this one has what the other one has. If it says that something has changed ("now", "moved to"; English
-	// only), a cosine of 0.4 will do, and the names, the numbers and about the rarest of these words. Default 1.
+	// only), a cosine of 0.4 will do, and the names, the numbers and about the rarest of these words. If it says so or may
+	// ("since"), and one of its sentences begins with what the query is about ("Horizon" in "When is Horizon due?", "my son";
+	// "I" in "Where do I live?"), it needs no other word of the query, a place among the thirty best, a cosine of 0.35, and
+	// to be about as near to the query as the other one. Default 1.
 	Newer *float64 `protobuf:"fixed64,14,opt,name=newer,proto3,oneof" json:"newer,omitempty"`
 	// Of the identifiers that the query names: numbers of three digits or more that are no year, words with letters and
 	// digits, addresses, names of files. 1 for a message that has all parts of each; less where others have it, too: the

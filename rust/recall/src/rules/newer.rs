@@ -4,6 +4,9 @@
 //! if both are of one speaker, it has the words that the question and the other share, and it says nearly the same. If it
 //! says that something has changed, less is asked of it: the rarest of the words, the names and numbers among them, and
 //! to be about the same thing. Of messages that are merely about one subject, none is newer.
+//!
+//! What has changed may be said in other words than before ("is due on Friday", "was postponed"). If a sentence of the later
+//! message begins with what the question is about, it needs no other word of the question.
 
 use std::cell::OnceCell;
 
@@ -14,13 +17,16 @@ use rustc_hash::FxHashSet;
 
 use crate::memory::View;
 use crate::scoring::{ABSENT, Corpus, Sheet};
-use crate::text::english::changes::speaks_of_change;
-use crate::text::words::words;
+use crate::text::english::changes::{hints_at_change, speaks_of_change};
+use crate::text::english::subject::{Opening, Subject, asks_whether, is_capital_within, openings};
+use crate::text::words::{Word, words};
 use crate::values::Symbol;
 
-/// The messages with the best scores, which may go before one another: a search's default. What is found does not change,
-/// only its order.
+/// The messages with the best scores, which may go before one another: a search's default.
 const COMPARED: usize = 10;
+
+/// Those that may if they say in other words what has become of what the question is about: they have less to be found by.
+const COMPARED_BY_SUBJECT: usize = 30;
 
 /// The best of these, before which they may go.
 const BEST: usize = 3;
@@ -59,15 +65,68 @@ const CHANGED: Demand = Demand {
     rarest: 0.85,
 };
 
+/// Of one that hints at a change, and has a sentence that begins with what the question is about.
+const CHANGED_SUBJECT: Demand = Demand {
+    alike: 0.35,
+    farther: 0.28,
+    words: 0.0,
+    rarest: 0.0,
+};
+
+/// The same where the question asks whether something is so: what says just that is nearest to it by its words.
+const CHANGED_WHETHER: Demand = Demand {
+    farther: 0.33,
+    ..CHANGED_SUBJECT
+};
+
+/// Of one where that is who asks: it has a sentence that begins with "I", as many have.
+const CHANGED_SELF: Demand = Demand {
+    farther: 0.25,
+    ..CHANGED_SUBJECT
+};
+
 /// The share of the weight of the question's words that the older message has at least: it answers the question.
 const MUCH: f64 = 0.3;
 
+/// What is asked.
+pub(crate) struct Question<'a> {
+    /// Its words with their weights.
+    words: &'a [(Term, f64)],
+    subject: Subject,
+    /// Whether it asks for yes or no.
+    whether: bool,
+}
+
+impl<'a> Question<'a> {
+    /// Of a text without the names of those who speak in the scope: most messages that begin with one of these address them.
+    pub(crate) fn of(text: &str, words: &'a [(Term, f64)], analyzer: &Analyzer) -> Self {
+        Self {
+            words,
+            subject: Subject::of(text, analyzer),
+            whether: asks_whether(text),
+        }
+    }
+
+    /// What is asked of a message that says what has become of its subject.
+    fn changed(&self) -> Option<&'static Demand> {
+        match self.subject {
+            Subject::Named(_) if self.whether => Some(&CHANGED_WHETHER),
+            Subject::Named(_) => Some(&CHANGED_SUBJECT),
+            Subject::Asker => Some(&CHANGED_SELF),
+            Subject::Unknown => None,
+        }
+    }
+}
+
 /// A message that is compared.
 struct Candidate<'a> {
+    /// Its place among the best, from 0.
+    place: usize,
     row: usize,
     view: usize,
     time: i64,
     speaker: Symbol,
+    by_user: bool,
     score: f64,
     near: f64,
     vector: &'a [f32],
@@ -80,21 +139,25 @@ struct Text {
     terms: FxHashSet<Term>,
     /// Its names and numbers.
     names: FxHashSet<Term>,
+    /// With what its sentences begin.
+    openings: FxHashSet<Opening>,
     changes: bool,
+    hints: bool,
 }
 
 /// The values of all documents of a scope, given the totals of all other components. `model` and `dim` are those of the
-/// vectors that are compared, `asked` the question's words with their weights.
+/// vectors that are compared.
 pub(crate) fn lifts(
     corpus: Corpus<'_>,
     sheet: &Sheet,
     (model, dim): (&str, usize),
-    asked: &[(Term, f64)],
+    question: &Question<'_>,
 ) -> Vec<f32> {
     let mut values = corpus.buffers.columns.take(corpus.rows, ABSENT);
     let mut candidates: Vec<_> = best_rows(corpus, sheet.totals())
         .into_iter()
-        .filter_map(|row| Candidate::of(corpus.views, sheet, row, model, dim))
+        .enumerate()
+        .filter_map(|best| Candidate::of(corpus.views, sheet, best, model, dim))
         .collect();
     let worst = candidates
         .iter()
@@ -105,7 +168,7 @@ pub(crate) fn lifts(
     let mut lifted: Vec<f64> = candidates.iter().map(|candidate| candidate.score).collect();
     for (at, newer) in candidates.iter().enumerate() {
         let goes_before = |older: &Candidate<'_>| {
-            older.score >= least && newer.replaces(older, corpus.analyzer, asked)
+            older.score >= least && newer.replaces(older, corpus.analyzer, question)
         };
         let older = candidates[..at].iter().zip(&lifted);
         let passed = older.filter(|(older, _)| goes_before(older));
@@ -132,20 +195,20 @@ fn best_rows(corpus: Corpus<'_>, totals: &[f64]) -> Vec<usize> {
             .total_cmp(&totals[*left])
             .then(left.cmp(right))
     };
-    if rows.len() > COMPARED {
-        rows.select_nth_unstable_by(COMPARED, by_total);
-        rows.truncate(COMPARED);
+    if rows.len() > COMPARED_BY_SUBJECT {
+        rows.select_nth_unstable_by(COMPARED_BY_SUBJECT, by_total);
+        rows.truncate(COMPARED_BY_SUBJECT);
     }
     rows.sort_unstable_by(by_total);
     rows
 }
 
 impl<'a> Candidate<'a> {
-    /// The document at a row; `None` if it has no vector of the model.
+    /// The document at a place and its row; `None` if it has no vector of the model.
     fn of(
         views: &'a [View<'a>],
         sheet: &Sheet,
-        row: usize,
+        (place, row): (usize, usize),
         model: &str,
         dim: usize,
     ) -> Option<Self> {
@@ -156,10 +219,12 @@ impl<'a> Candidate<'a> {
         let near = sheet.explain(row).into_iter();
         let near = near.filter(|component| NEAR.contains(&component.name));
         Some(Self {
+            place,
             row,
             view: number,
             time: traits.time,
             speaker: traits.speaker,
+            by_user: traits.by_user,
             score: sheet.totals()[row],
             near: near
                 .map(|component| component.value * component.weight)
@@ -171,17 +236,45 @@ impl<'a> Candidate<'a> {
     }
 
     /// Whether it says what now holds of what an older message says.
-    fn replaces(&self, older: &Self, analyzer: &Analyzer, asked: &[(Term, f64)]) -> bool {
+    fn replaces(&self, older: &Self, analyzer: &Analyzer, question: &Question<'_>) -> bool {
         let same_speaker = self.view != older.view || self.speaker == older.speaker;
-        let alike = cosine(older.vector, self.vector);
-        if older.time >= self.time || !same_speaker || alike < CHANGED.alike {
+        if older.time >= self.time || !same_speaker {
             return false;
         }
+        let alike = cosine(older.vector, self.vector);
+        let farther = older.near - self.near;
+        let is_near = |demand: &&Demand| alike >= demand.alike && farther <= demand.farther;
+        let meets = |demand: &Demand| {
+            let (text, before) = (self.text(analyzer), older.text(analyzer));
+            text.meets(before, demand, question.words)
+        };
+        let best = self.place.max(older.place) < COMPARED;
+        let said = Some(&CHANGED).filter(|_| best && alike >= CHANGED.alike);
+        let said = said.map(|changed| match self.text(analyzer).changes {
+            true => changed,
+            false => &SAID_AGAIN,
+        });
+        said.filter(is_near).is_some_and(meets)
+            || question.changed().filter(is_near).is_some_and(|demand| {
+                self.is_about_subject(older, analyzer, question) && meets(demand)
+            })
+    }
+
+    /// Whether it may say what has become of what the question is about, of which an older message speaks.
+    fn is_about_subject(&self, older: &Self, analyzer: &Analyzer, question: &Question<'_>) -> bool {
         let (text, before) = (self.text(analyzer), older.text(analyzer));
-        let demand = if text.changes { CHANGED } else { SAID_AGAIN };
-        alike >= demand.alike
-            && older.near - self.near <= demand.farther
-            && text.meets(before, &demand, asked)
+        let same = match &question.subject {
+            Subject::Named(terms) => text.is_about(before, terms),
+            Subject::Asker => {
+                let both = [(self.by_user, text), (older.by_user, before)];
+                let is_own = |(by_user, text): (bool, &Text)| {
+                    by_user && text.openings.contains(&Opening::Speaker)
+                };
+                older.place == 0 && both.into_iter().all(is_own)
+            }
+            Subject::Unknown => false,
+        };
+        same && text.hints
     }
 
     fn text(&self, analyzer: &Analyzer) -> &Text {
@@ -198,8 +291,17 @@ impl Text {
             names: names(&text)
                 .flat_map(|name| analyzer.analyze(name))
                 .collect(),
+            openings: openings(&text, analyzer),
             changes: !text.contains('?') && speaks_of_change(&text),
+            hints: !text.contains('?') && hints_at_change(&text),
         }
+    }
+
+    /// Whether it has what the text before has of a subject, and a sentence that begins with that.
+    fn is_about(&self, before: &Self, subject: &[Term]) -> bool {
+        let shared = || subject.iter().filter(|term| before.terms.contains(term));
+        let opens = |term: &Term| self.openings.contains(&Opening::Term(*term));
+        shared().all(|term| self.terms.contains(term)) && shared().any(opens)
     }
 
     /// Whether it has enough of the question's words that the text before has.
@@ -223,13 +325,12 @@ impl Text {
 
 /// Words with digits, joined words, and words with a capital letter within a sentence.
 fn names(text: &str) -> impl Iterator<Item = &str> {
-    let mut before = "";
+    let mut before: Option<Word<'_>> = None;
     let words = words(text).into_iter();
     words.filter_map(move |word| {
-        let within = before.ends_with(char::is_lowercase) && matches!(word.gap, " " | ", ");
+        let named = before.is_some_and(|before| is_capital_within(before, word));
         let joined = matches!(word.gap, "-" | "." | "@") || word.text.contains('_');
-        before = word.text;
-        let named = within && word.text.starts_with(char::is_uppercase);
+        before = Some(word);
         let numbered = word
             .text
             .contains(|character: char| character.is_ascii_digit());

@@ -154,7 +154,7 @@ impl<'a> Scoring<'a> {
             cosine: mean(sheet.values("cosine").unwrap_or_default()),
         };
         self.add_recency(&mut sheet);
-        self.add_newer(&mut sheet, &asked);
+        self.add_newer(&mut sheet, &asked, &words);
         Scores {
             sheet,
             background,
@@ -230,11 +230,14 @@ impl<'a> Scoring<'a> {
     }
 
     /// Adds what later messages get that say again what the best say, as far as vectors are compared.
-    fn add_newer(&self, sheet: &mut Sheet, asked: &AskedWords) {
+    /// `words` is the question without the names of speakers.
+    fn add_newer(&self, sheet: &mut Sheet, asked: &AskedWords, words: &str) {
         let weight = self.search.weights.newer;
         if let Some(vector) = self.vector.filter(|_| weight != 0.0) {
             let vectors = (self.search.model, vector.dim());
-            let lifts = newer::lifts(self.corpus, sheet, vectors, &asked.weights());
+            let weights = asked.weights();
+            let question = newer::Question::of(words, &weights, self.corpus.analyzer);
+            let lifts = newer::lifts(self.corpus, sheet, vectors, &question);
             sheet.add(Column::new("newer", weight, lifts));
         }
     }

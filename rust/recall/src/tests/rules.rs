@@ -309,6 +309,10 @@ fn neighbours_that_a_filter_hides_still_lend_their_scores() {
 
 /// Two messages a day apart of the words and vectors given, and a question that is near both; and one of something else.
 fn order_of(first: (&str, [f32; 2]), second: (&str, [f32; 2])) -> Vec<(u64, u64)> {
+    order_for("door code", first, second)
+}
+
+fn order_for(question: &str, first: (&str, [f32; 2]), second: (&str, [f32; 2])) -> Vec<(u64, u64)> {
     let mut store = Store::default();
     let other = ("a code review", [-1.0, 0.0]);
     for (number, (text, vector)) in (1..).zip([first, second, other]) {
@@ -317,7 +321,7 @@ fn order_of(first: (&str, [f32; 2]), second: (&str, [f32; 2])) -> Vec<(u64, u64)
         row.vectors.insert(MODEL.to_owned(), vector.to_vec());
         store.put("ann", 1, row);
     }
-    let mut question = Question::new(Profile::Hybrid, "door code", Some(&[1.0, 0.0]));
+    let mut question = Question::new(Profile::Hybrid, question, Some(&[1.0, 0.0]));
     question.weights.exact = 0.2;
     question.weights.newer = 1.0;
     question.k = 2;
@@ -363,6 +367,52 @@ fn what_has_another_name_or_number_is_not_newer() {
     let other = ("the door moved, they want 10 euros now", [1.0, 0.2]);
 
     assert_eq!(order_of(first, other), [(1, 1), (1, 2)]);
+}
+
+#[test]
+fn what_begins_with_the_subject_and_hints_at_a_change_needs_no_other_word() {
+    let order = |question, later| {
+        let first = ("Horizon is due on Friday, says my boss", [1.0, 0.1]);
+        order_for(question, first, (later, [1.0, 0.9]))
+    };
+    let (newest, oldest) = ([(1, 2), (1, 1)], [(1, 1), (1, 2)]);
+    let due = "When is Horizon due?";
+
+    assert_eq!(order(due, "Horizon was postponed, sadly."), newest);
+    assert_eq!(order(due, "Bad news. Horizon got delayed."), newest);
+    assert_eq!(order(due, "Has Horizon been postponed?"), oldest);
+    assert_eq!(order(due, "Horizon is large."), oldest);
+    assert_eq!(order(due, "Sales of Horizon were postponed."), oldest);
+    assert_eq!(order("What does my boss say?", "My boss has left."), newest);
+    assert_eq!(
+        order("What does the boss say?", "My boss has left."),
+        oldest
+    );
+}
+
+#[test]
+fn what_has_changed_may_be_farther_from_a_question_for_yes_or_no() {
+    let order = |question| {
+        let first = ("Horizon is large", [1.0, 0.0]);
+        order_for(question, first, ("Horizon was cut in half", [1.0, 1.0]))
+    };
+
+    assert_eq!(order("Is Horizon large?"), [(1, 2), (1, 1)]);
+    assert_eq!(order("How large is Horizon?"), [(1, 1), (1, 2)]);
+}
+
+#[test]
+fn what_a_user_says_of_a_change_is_newer_where_who_asks_is_the_subject() {
+    let order = |question, later| {
+        let first = ("I live in Porto", [1.0, 0.1]);
+        order_for(question, first, (later, [1.0, 0.8]))
+    };
+    let (newest, oldest) = ([(1, 2), (1, 1)], [(1, 1), (1, 2)]);
+
+    assert_eq!(order("Where do I live?", "We moved to Riga."), newest);
+    assert_eq!(order("Where did I live?", "We moved to Riga."), oldest);
+    assert_eq!(order("Where do I live?", "They moved to Riga."), oldest);
+    assert_eq!(order("Where do they live?", "We moved to Riga."), oldest);
 }
 
 /// A store of messages with vectors, a minute apart, and a question with one.

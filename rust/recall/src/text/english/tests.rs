@@ -1,11 +1,13 @@
 //! Times, dates, names and persons in texts and questions.
 
 use proptest::prelude::*;
+use remora_lexical::Analyzer;
 
-use super::changes::speaks_of_change;
+use super::changes::{hints_at_change, speaks_of_change};
 use super::dates::{closeness, day_of, named_dates};
 use super::named::{asks_for_name, names_something};
 use super::persons::{asks_for_advice, is_in_first_person};
+use super::subject::{Opening, Subject, asks_whether, openings};
 use super::temporal::{asks_when, speaks_of_time};
 use crate::tests::naive::{calendar, times};
 use crate::text::words::words;
@@ -312,4 +314,61 @@ fn a_change_is_told_in_a_word_or_a_phrase() {
     ] {
         assert_eq!(speaks_of_change(text), changes, "{text}");
     }
+}
+
+#[test]
+fn hints_at_changes_are_words_that_may_say_something_else() {
+    for (text, hints) in [
+        ("I live in Oslo now.", true),
+        ("She SOLD the boat", true),
+        ("The rent went up", true),
+        ("The dog went home", false),
+        ("", false),
+    ] {
+        assert_eq!(hints_at_change(text), hints, "{text}");
+    }
+}
+
+#[test]
+fn a_question_is_about_what_it_names_or_about_who_asks() {
+    let analyzer = Analyzer::new();
+    let named = |names| Subject::Named(analyzer.analyze(names));
+    for (question, subject) in [
+        ("When is Horizon due?", named("Horizon")),
+        ("what does my son study", named("son")),
+        ("Does our dog like Paris?", named("Paris dog")),
+        ("Where do I live?", Subject::Asker),
+        ("Where did I live?", Subject::Unknown),
+        ("Where should I live?", Subject::Unknown),
+        ("Where does Q4-report stand?", Subject::Unknown),
+        ("Who lives there?", Subject::Unknown),
+        ("", Subject::Unknown),
+    ] {
+        assert_eq!(Subject::of(question, &analyzer), subject, "{question}");
+    }
+}
+
+#[test]
+fn a_sentence_opens_with_a_word_or_with_who_speaks() {
+    let analyzer = Analyzer::new();
+    let opens = |text: &str, with: &str| {
+        let with = analyzer.analyze(with)[0];
+        openings(text, &analyzer).contains(&Opening::Term(with))
+    };
+
+    assert!(opens("Horizon was postponed", "Horizon"));
+    assert!(opens("Bad news! The horizon moved.", "horizon"));
+    assert!(opens("my son left, sadly", "son"));
+    assert!(!opens("We moved to Horizon", "Horizon"));
+    assert!(!opens("", "Horizon"));
+    assert!(openings("Well. I moved", &analyzer).contains(&Opening::Speaker));
+    assert!(!openings("She said I moved", &analyzer).contains(&Opening::Speaker));
+}
+
+#[test]
+fn questions_for_yes_or_no_begin_with_a_verb() {
+    assert!(asks_whether("Is Horizon large?"));
+    assert!(!asks_whether("Was Horizon large?"));
+    assert!(!asks_whether("How large is Horizon?"));
+    assert!(!asks_whether(""));
 }

@@ -428,7 +428,10 @@ export type Weights = Message<"remora.v1.Weights"> & {
    * Of saying later what now holds of what one of the three best messages says: what this one lacks to go before it. Both
    * are among the ten best of all other components, of one speaker, with a cosine of at least 0.45, and of the words
    * of the query this one has what the other one has. If it says that something has changed ("now", "moved to"; English
-   * only), a cosine of 0.4 will do, and the names, the numbers and about the rarest of these words. Default 1.
+   * only), a cosine of 0.4 will do, and the names, the numbers and about the rarest of these words. If it says so or may
+   * ("since"), and one of its sentences begins with what the query is about ("Horizon" in "When is Horizon due?", "my son";
+   * "I" in "Where do I live?"), it needs no other word of the query, a place among the thirty best, a cosine of 0.35, and
+   * to be about as near to the query as the other one. Default 1.
    *
    * @generated from field: optional double newer = 14;
    */
