@@ -874,8 +874,9 @@ type Weights struct {
 	Session *float64 `protobuf:"fixed64,8,opt,name=session,proto3,oneof" json:"session,omitempty"`
 	// Of late interaction: the mean, over the query's word pieces, of the best cosine to any word piece of the message, each
 	// weighted by how rare the piece is in the scope; stop words and punctuation do not count. It is mapped to the scale of
-	// `cosine`. `cosine` itself is used for a message without word pieces (one with the caller's vector, or from before the
-	// setting) and, in a scope of more than 2,048 messages with pieces, for all but the best by `cosine` and `bm25`.
+	// `cosine`; of messages of more than 64 word pieces, what their length explains is taken away, as far as the scope has
+	// enough of them to tell. `cosine` itself is used for a message without word pieces (one with the caller's vector, or from
+	// before the setting) and, in a scope of more than 2,048 messages with pieces, for all but the best by `cosine` and `bm25`.
 	// Default 0.5; in PROFILE_HYBRID_LATE only.
 	Late *float64 `protobuf:"fixed64,9,opt,name=late,proto3,oneof" json:"late,omitempty"`
 	// Of the passage, the message and its neighbours: its BM25 among all passages of the scope, divided by the best, to the

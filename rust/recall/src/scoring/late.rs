@@ -1,9 +1,9 @@
 //! Component `late`: how well the word pieces of a message cover those of the question.
 //!
 //! The coverage is the mean, over the question's pieces, of the best cosine to any piece of the message, each weighted by
-//! how rare the piece is in the scope (the idf of BM25). It is moved to the cosine's scale by one offset for the whole
-//! scope, the mean of what it exceeds the cosine by: a message without pieces has its cosine instead, and is neither
-//! ahead of nor behind those that have some.
+//! how rare the piece is in the scope (the idf of BM25). It is moved to the cosine's scale by the mean of what it exceeds
+//! the cosine by in the whole scope: a message without pieces has its cosine instead, and is neither ahead of nor behind
+//! those that have some. Of long messages, more is taken away: among many pieces, some are near to any question.
 
 use remora_kernels::Kernels;
 use remora_late::{Pieces, Query};
@@ -29,6 +29,49 @@ struct Held<'a> {
     pieces: &'a Pieces,
 }
 
+/// Pieces up to which a message is short: in so few, the best of them has little by chance.
+const SHORT: usize = 64;
+
+impl Held<'_> {
+    /// How much longer it is than a short message: with the logarithm grows what the best of its pieces has by chance.
+    fn size(&self) -> f64 {
+        (self.pieces.ids().len().max(SHORT) as f64 / SHORT as f64).ln()
+    }
+}
+
+/// What it takes for a slope: a dozen long messages give half of it, a single one next to nothing.
+const PENALTY: f64 = 20.0;
+
+/// A straight line.
+struct Line {
+    x: f64,
+    y: f64,
+    slope: f64,
+}
+
+impl Line {
+    /// That of the least squares with a penalty ([`PENALTY`]), which does not fall.
+    fn through(xs: &[f64], ys: &[f64]) -> Self {
+        let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len() as f64;
+        let (x, y) = (mean(xs), mean(ys));
+        let spread: f64 = xs.iter().map(|one| (one - x).powi(2)).sum();
+        let products = xs
+            .iter()
+            .zip(ys)
+            .map(|(one, other)| (one - x) * (other - y));
+        let slope = products.sum::<f64>() / (spread + PENALTY);
+        Self {
+            x,
+            y,
+            slope: slope.max(0.0),
+        }
+    }
+
+    fn at(&self, x: f64) -> f64 {
+        self.y + self.slope * (x - self.x)
+    }
+}
+
 impl<'a> Late<'a> {
     /// `model` and `dim` are those of the vectors.
     pub(crate) fn of(corpus: Corpus<'a>, model: &str, dim: usize) -> Self {
@@ -51,13 +94,12 @@ impl<'a> Late<'a> {
         let mut coverage =
             |held: &Held<'_>| question.coverage(held.pieces, &weights, self.kernels, &mut best);
         let covered: Vec<f64> = compared.iter().filter_map(&mut coverage).collect();
-        let excesses = compared
-            .iter()
-            .zip(&covered)
-            .map(|(held, covered)| covered - f64::from(held.cosine));
-        let offset = excesses.sum::<f64>() / covered.len() as f64;
-        for (held, covered) in compared.iter().zip(covered) {
-            values[held.row] = (covered - offset) as f32;
+        let excess = |(held, covered): (&Held<'_>, &f64)| covered - f64::from(held.cosine);
+        let excesses: Vec<f64> = compared.iter().zip(&covered).map(excess).collect();
+        let sizes: Vec<f64> = compared.iter().map(Held::size).collect();
+        let expected = Line::through(&sizes, &excesses);
+        for ((held, covered), size) in compared.iter().zip(covered).zip(sizes) {
+            values[held.row] = (covered - expected.at(size)) as f32;
         }
     }
 
@@ -108,4 +150,27 @@ fn nearest<'a>(held: Vec<Held<'a>>, scores: &[f64]) -> Vec<Held<'a>> {
     numbers.truncate(COMPARED);
     numbers.sort_unstable();
     numbers.into_iter().map(|number| held[number]).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Line;
+
+    #[test]
+    fn many_points_give_a_slope_and_few_give_little_of_it() {
+        let half = |count| [vec![0.0; count], vec![1.0; count]].concat();
+        let rise = |count| {
+            let line = Line::through(&half(count), &half(count));
+            line.at(1.0) - line.at(0.0)
+        };
+
+        assert!(rise(10_000) > 0.99);
+        assert!(rise(1) < 0.05);
+    }
+
+    #[test]
+    fn a_line_that_would_fall_or_stands_at_one_place_is_level() {
+        assert_eq!(Line::through(&[0.0, 1.0], &[2.0, 1.0]).at(7.0), 1.5);
+        assert_eq!(Line::through(&[1.0, 1.0], &[2.0, 1.0]).at(7.0), 1.5);
+    }
 }
