@@ -154,7 +154,13 @@ pub(crate) fn lifts(
     question: &Question<'_>,
 ) -> Vec<f32> {
     let mut values = corpus.buffers.columns.take(corpus.rows, ABSENT);
-    let mut candidates: Vec<_> = best_rows(corpus, sheet.totals())
+    let by_subject = question.changed().is_some();
+    let most = if by_subject {
+        COMPARED_BY_SUBJECT
+    } else {
+        COMPARED
+    };
+    let mut candidates: Vec<_> = best_rows(corpus, sheet.totals(), most)
         .into_iter()
         .enumerate()
         .filter_map(|best| Candidate::of(corpus.views, sheet, best, model, dim))
@@ -183,8 +189,8 @@ pub(crate) fn lifts(
     values
 }
 
-/// The rows of the documents with the best totals, best first; ties by row.
-fn best_rows(corpus: Corpus<'_>, totals: &[f64]) -> Vec<usize> {
+/// The rows of the `most` documents with the best totals, best first; ties by row.
+fn best_rows(corpus: Corpus<'_>, totals: &[f64], most: usize) -> Vec<usize> {
     let rows = corpus.views.iter().flat_map(|view| {
         let order = view.content.order().iter();
         order.map(|&(_, slot)| view.base + slot as usize)
@@ -195,9 +201,9 @@ fn best_rows(corpus: Corpus<'_>, totals: &[f64]) -> Vec<usize> {
             .total_cmp(&totals[*left])
             .then(left.cmp(right))
     };
-    if rows.len() > COMPARED_BY_SUBJECT {
-        rows.select_nth_unstable_by(COMPARED_BY_SUBJECT, by_total);
-        rows.truncate(COMPARED_BY_SUBJECT);
+    if rows.len() > most {
+        rows.select_nth_unstable_by(most, by_total);
+        rows.truncate(most);
     }
     rows.sort_unstable_by(by_total);
     rows
