@@ -273,7 +273,7 @@ def _why_out(gone: Standing, after: Sequence[Standing], *, is_erased: bool) -> s
     if gone.section == "RECENT":
         return _why_not_recent(gone.item, [standing.item for standing in _of(after, "RECENT")])
     found = len(_of(after, gone.section))
-    return f"the query found others: {found} are in" if found else "nothing of its section is in"
+    return _FEW_FOUND.get(found, f"the query found others: {found} are in")
 
 
 def _why_not_recent(gone: ReceiptItem, recent: Sequence[ReceiptItem]) -> str:
@@ -295,6 +295,7 @@ _CHANGED = {
     "FACTS": "the fact was recorded anew",
     "WORKING_MEMORY": "the working memory was changed",
 }
+_FEW_FOUND = {0: "nothing of its section is in", 1: "the query found another one"}
 _OUT = {
     "STATIC_FACTS": "the static facts are others, or there is no room for it",
     "WORKING_MEMORY": "there is no room for the working memory, or it was not asked for",
