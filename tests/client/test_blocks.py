@@ -85,6 +85,7 @@ def test_what_is_remembered_comes_with_the_messages_of_the_window(memory: Remora
     chat.append(said(*EARLY, *LATE))
     eventually(lambda: chat.window().first_sequence > 0)
     blocks = memory.user("sarah").blocks
+    blocks.vector.update("hr", said(LATE[3])[0])  # without an id
 
     content = blocks.get("hr", "a laptop and a chair, and Form HR-101", k=len(EARLY))
     summary, *rest = content.chat_messages

@@ -122,6 +122,15 @@ def best_hits(given: Sequence[MemoryItemHit], said: Sequence[MemoryItemHit], k: 
     return sorted([*given, *others], key=lambda hit: hit.score, reverse=True)[:k]
 
 
+def others(hits: Sequence[MemoryItemHit], session_id: str, said: Sequence[Message]) -> list[MemoryItemHit]:
+    """The hits that are none of a session's messages, neither by their ids nor by what they say."""
+    ids = {to_item_id(session_id, message.id) for message in said}
+    texts = {(message.role, message.text) for message in said}
+    return [
+        hit for hit in hits if hit.item.id not in ids and (hit.item.metadata.get("role"), hit.item.text) not in texts
+    ]
+
+
 def to_item_id(session_id: str, message_id: str) -> str:
     """The id of the item of a session's message: that of no other one, however the ids are made."""
     joined = f"{session_id}/{message_id}"

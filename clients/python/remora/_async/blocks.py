@@ -17,6 +17,7 @@ from remora.blocks import (
     best_hits,
     message_hit,
     message_search,
+    others,
     to_item_id,
 )
 from remora.errors import ConversationNotFoundError
@@ -192,14 +193,13 @@ class AsyncMemoryBlocks:
         its summary. None of these is one of the `k`.
         """
         said = await self._said(session_id, timeout)
-        shown = {to_item_id(session_id, each.id) for each in said}
         most = min(MOST_HITS, k + len(said))
         matches = await self.vector.get(session_id, message, k=most, timeout=timeout)
         return MemoryContent(
             chat_messages=said,
             static_facts=await self.static.get(session_id, timeout=timeout),
             extracted_facts=await self.extractive.get(session_id, message, max_tokens=max_tokens, timeout=timeout),
-            vector_matches=[hit for hit in matches if hit.item.id not in shown][:k],
+            vector_matches=others(matches, session_id, said)[:k],
         )
 
     async def _said(self, session_id: str, timeout: float | None) -> list[Message]:
