@@ -29,6 +29,17 @@ class Shown:
 
 
 FIGURES: dict[str, Shown] = {
+    "locomo_dev_hybrid_r10": Shown("evidence among the first 10 hits: LoCoMo's development half", "{:.1f} %"),
+    "locomo_dev_hybrid_late_r10": Shown("the same, profile `hybrid_late`", "{:.1f} %"),
+    "locomo_dev_hybrid_evidence_1024": Shown("evidence within contexts of 1,024 tokens, the same half", "{:.1f} %"),
+    "recall_p95_ms_1k": Shown("search among 1,000 messages, p95, without encoding the query", "{:.1f} ms"),
+    "recall_p95_ms_50k": Shown("the same among 50,000", "{:.1f} ms"),
+    "encode_query_fp32_over_onnxruntime": Shown("encoding of a query by the built-in model", "{:.2f} × onnxruntime"),
+    "context_p50_over_list50_p50": Shown(
+        "context of 4,000 tokens from 1,000 messages, p50", "{:.1f} × a read of 50 messages"
+    ),
+    "context_slope": Shown("the same from 10,000 messages", "{:.2f} × from 100"),
+    "receipt_overhead": Shown("server CPU time of a context with its receipt", "{:.2f} × without"),
     "append_c1_p50_over_fdatasync": Shown("append of a message, 1 client, p50", "{:.1f} × a bare `fdatasync`"),
     "append_c1_p50_over_fdatasync_in_place": Shown(
         "the same, against an `fdatasync` of a file that does not grow", "{:.1f} ×"
@@ -125,7 +136,8 @@ def _lines(reports: Sequence[dict[str, Any]]) -> Iterator[str]:
 def _row(shown: Shown, report: dict[str, Any], name: str) -> str:
     low, high = (_bare(shown.value, value) for value in report["spread"][name])
     value = shown.value.format(report["figures"][name])
-    return f"| {shown.what} | {value} | {low} to {high} | `W={report['workload']}` |"
+    quartiles = "" if report["spread"][name] == [report["figures"][name]] * 2 else f"{low} to {high}"
+    return f"| {shown.what} | {value} | {quartiles} | `W={report['workload']}` |"
 
 
 def _bare(form: str, value: float) -> str:
