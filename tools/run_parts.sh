@@ -40,7 +40,10 @@ done
 wait
 
 echo
+failed=0
 for ((number = 1; number <= count; number++)); do
     cat "$folder/$number" || exit 1
+    read -r outcome _ <"$folder/$number"
+    [[ $outcome == passed ]] || failed=1
 done
-! grep --quiet '^FAILED' $(seq --format "$folder/%.0f" "$count")
+exit "$failed"

@@ -50,10 +50,12 @@ def test_what_may_be_given_is_taken(arguments: list[str]) -> None:
     assert ended("make", "--dry-run", *arguments).returncode == 0
 
 
-def test_every_part_runs_and_those_that_failed_stand_last_with_their_names() -> None:
+@pytest.mark.parametrize("temporary", ["t", "a folder with blanks"])
+def test_every_part_runs_and_those_that_failed_stand_last_with_their_names(temporary: str, tmp_path: Path) -> None:
     parts = ["one", "echo 1; exit 3", "two", "echo 2", "three", 'echo "    a::b" >"$NAMES"; exit 1']
+    (tmp_path / temporary).mkdir()
 
-    done = ended("tools/run_parts.sh", *parts)
+    done = ended("tools/run_parts.sh", *parts, TMPDIR=str(tmp_path / temporary))
 
     assert done.returncode == 1
     said = re.sub(r"in \d+ s", "in 0 s", done.stdout)
@@ -62,7 +64,7 @@ def test_every_part_runs_and_those_that_failed_stand_last_with_their_names() -> 
 
 def test_parts_that_run_together_name_their_lines(tmp_path: Path) -> None:
     # Each waits for what the other does: neither would end alone.
-    met = f"touch {tmp_path}/$0; while [ ! -e {tmp_path}/$1 ]; do sleep 0.01; done; echo $0"
+    met = f'touch "{tmp_path}/$0"; while [ ! -e "{tmp_path}/$1" ]; do sleep 0.01; done; echo $0'
     parts = ["one", f"bash -c '{met}' a b", "two", f"bash -c '{met}' b a; exit 3"]
 
     done = ended("tools/run_parts.sh", "--together", *parts)
@@ -75,7 +77,7 @@ def test_parts_that_run_together_name_their_lines(tmp_path: Path) -> None:
 
 def test_an_interrupt_ends_parts_that_run_together(tmp_path: Path) -> None:
     waiting = 'trap "echo ended; exit 1" INT; touch "$0"; while :; do sleep 0.01; done'
-    parts = [part for name in ("one", "two") for part in (name, f"bash -c '{waiting}' {tmp_path}/{name}")]
+    parts = [part for name in ("one", "two") for part in (name, f"bash -c '{waiting}' '{tmp_path}/{name}'")]
     command = ["tools/run_parts.sh", "--together", *parts]
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True, start_new_session=True) as running:
         while len(list(tmp_path.iterdir())) < 2:
