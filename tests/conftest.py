@@ -43,6 +43,13 @@ def directory() -> Iterator[Path]:
         yield Path(name)
 
 
+@pytest.fixture
+def tmp_path() -> Iterator[Path]:
+    """As in pytest, where it is below a path with the test's name, which is too long for a socket in many a TMPDIR."""
+    with tempfile.TemporaryDirectory(prefix="remora-", ignore_cleanup_errors=True) as name:
+        yield Path(name).resolve()
+
+
 def pytest_xdist_auto_num_workers() -> int:
     """One more than there are processors: tests wait for disks and for servers' starts."""
     processors = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -135,7 +135,7 @@ def test_bash_completes(words: list[str], found: list[str], tmp_path: Path, caps
     (tmp_path / "script").write_text(script)
     typed = " ".join(f"'{word}'" for word in words)
     asked = f"""
-        source {tmp_path}/script
+        source '{tmp_path}/script'
         COMP_WORDS=({typed}); COMP_CWORD={len(words) - 1}
         _shtab_remora
         echo ${{COMPREPLY[@]}}
