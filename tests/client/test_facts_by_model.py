@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from tests.engine.chat_server import ChatServer, completion, instruction_of, text_of
@@ -11,6 +13,7 @@ from tests.engine.endpoint_server import Answer, Asked, error
 from tests.patience import PATIENCE, eventually
 
 from remora import Fact, Flush, Remora
+from remora.errors import ConversationNotFoundError
 from remora.testing import serve
 from remora.v1 import memory_service_pb2 as wire
 
@@ -189,6 +192,50 @@ def test_a_flush_lets_the_model_find_the_facts_before_messages_leave(memory: Rem
     eventually(lambda: chat.window().first_sequence > 0)
     assert "user lives in Oslo" in [fact.text for fact in memory.user("sarah").facts.list_facts()]
     assert {fact.extractor for fact in memory.user("sarah").facts.list_facts()} == {"finder"}
+
+
+def holding(model: ChatServer) -> threading.Event:
+    """Have the model answer only once this is set."""
+    go_on = threading.Event()
+
+    def behave(_asked: Asked) -> None:
+        assert go_on.wait(PATIENCE)
+
+    model.behaviour = behave
+    return go_on
+
+
+def test_what_a_flush_finds_is_not_kept_of_a_user_who_is_deleted_meanwhile(memory: Remora, model: ChatServer) -> None:
+    go_on = holding(model)
+    chat = memory.conversation("c", user_id="sarah", short_term=Flush(40, extract_facts=True))
+    chat.append(said(*(f"Oslo {number} " + "tea " * 10 for number in range(6))))
+    assert model.has_been_asked(1)
+    memory.user("sarah").delete()
+    go_on.set()
+
+    other = memory.conversation("d", user_id="tom", short_term=Flush(40, extract_facts=True))
+    other.append(said(*(f"Oslo {number} " + "tea " * 10 for number in range(6))))
+
+    eventually(lambda: other.window().first_sequence > 0)
+    assert len(memory.user("tom").facts.list_facts()) == 2
+    assert memory.user("sarah").facts.list_facts() == []
+
+
+def test_what_is_extracted_is_not_kept_of_a_user_who_is_deleted_meanwhile(memory: Remora, model: ChatServer) -> None:
+    go_on = holding(model)
+    facts = memory.user("sarah").facts
+    memory.conversation("c", user_id="sarah").append(said("Oslo is my home."))
+
+    with ThreadPoolExecutor() as threads:
+        extraction = threads.submit(facts.extract_from, "c")
+        assert model.has_been_asked(1)
+        memory.user("sarah").delete()
+        go_on.set()
+
+        with pytest.raises(ConversationNotFoundError):
+            extraction.result()
+
+    assert facts.list_facts() == []
 
 
 def test_a_flush_does_not_wait_for_a_model_that_fails(memory: Remora, model: ChatServer) -> None:

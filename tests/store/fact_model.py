@@ -24,11 +24,13 @@ from remora_server.domain.facts import (
     FactSource,
     FactTimes,
     Ledger,
+    Reading,
     StaticFact,
     without_conversation,
 )
 from remora_server.domain.memory_items import ItemHit, ItemPage, RankedItems
 from remora_server.domain.transfers import ImportedRecord
+from remora_server.domain.windows import WindowMoved
 from remora_server.domain.workflows import PartPosition
 
 FACTS, STATIC = 26, 27
@@ -99,16 +101,27 @@ class Facts:
     def __init__(self, books: Books) -> None:
         self._books = books
 
-    def add(self, write: Write, user_id: str, drafts: Sequence[FactDraft]) -> Outcome:
+    def add(self, write: Write, user_id: str, drafts: Sequence[FactDraft], reading: Reading | None = None) -> Outcome:
         return self._enter(
-            write, user_id, lambda ledger: [ledger.add(draft, f"facts[{n}]") for n, draft in enumerate(drafts)]
+            write,
+            user_id,
+            lambda ledger: [ledger.add(draft, f"facts[{n}]") for n, draft in enumerate(drafts)],
+            reading,
         )
 
     def correct(self, write: Write, user_id: str, fact_id: str, draft: FactDraft) -> Outcome:
         return self._enter(write, user_id, lambda ledger: [(ledger.correct(fact_id, draft), False)])
 
-    def _enter(self, write: Write, user_id: str, enter: Callable[[Ledger], list[tuple[str, bool]]]) -> Outcome:
+    def _enter(
+        self,
+        write: Write,
+        user_id: str,
+        enter: Callable[[Ledger], list[tuple[str, bool]]],
+        reading: Reading | None = None,
+    ) -> Outcome:
         def change(tenant: TenantWithFacts, revision: int, now: int) -> Outcome:
+            if reading is not None and _is_outdated(tenant, user_id, reading):
+                raise WindowMoved
             ledger = Ledger(tenant.facts.recorded(user_id).values(), now)
             placed = tuple(Placed(fact_id, 0, now, known) for fact_id, known in enter(ledger))
             _keep(tenant.facts, user_id, ledger, revision)
@@ -211,6 +224,16 @@ class Facts:
             return (), None, revision
         facts = tuple(StaticFact(fact.id, fact.content) for fact in kept.facts)
         return facts, wire.micros(kept.update_time), revision
+
+
+def _is_outdated(tenant: Any, user_id: str, reading: Reading) -> bool:  # noqa: ANN401 - `tests.store.model.Tenant`
+    revision = reading.revision
+    if tenant.receipts.erased.get(user_id, 0) > revision:
+        return True
+    if not reading.uid:
+        return False
+    kept = next((each for each in tenant.conversations.values() if each.uid == reading.uid), None)
+    return kept is None or any(since > revision and lowest <= reading.through for since, lowest in kept.changes)
 
 
 def _keep(rows: FactRows, user_id: str, ledger: Ledger, revision: int) -> None:

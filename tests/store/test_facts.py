@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import pytest
 from msgspec.structs import replace
 from tests.store.asking import Tenant
+from tests.store.asking import draft as message_draft
 
 from remora.v1.fact_pb2 import Fact
 from remora.v1.transfer_service_pb2 import Record
@@ -15,8 +16,10 @@ from remora_server import wire
 from remora_server.domain.calls import Outcome
 from remora_server.domain.embedded import ItemVector
 from remora_server.domain.errors import FactNotFound, InvalidField, RecordConflict
-from remora_server.domain.facts import FactDraft, FactFilter, FactQuery, FactSource, FactTimes, StaticFact
+from remora_server.domain.facts import FactDraft, FactFilter, FactQuery, FactSource, FactTimes, Reading, StaticFact
+from remora_server.domain.messages import Replace
 from remora_server.domain.transfers import Import, ImportedRecord
+from remora_server.domain.windows import WindowMoved
 
 MODEL = "m"
 HOME = FactDraft("user", "lives in", "Berlin", exclusive=True, valid_from=10)
@@ -257,3 +260,59 @@ def take(tenant: Tenant, records: Sequence[Record]) -> int:
             body.ClearField("indexed")
         given.append(ImportedRecord(f"records[{number}]", kind, body.SerializeToString()))
     return tenant.store.imports.store(tenant.write, Import("", records=tuple(given))).imported_records
+
+
+def read_of(tenant: Tenant, through: int) -> Reading:
+    """Sarah's messages of c, as they are now."""
+    conversation, revision = tenant.store.conversations.get(tenant.read, "c", "")
+    return Reading(revision, conversation.uid, through)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda tenant: tenant.store.messages.delete(tenant.write, "c", "sarah", ["a"]),
+        lambda tenant: tenant.store.messages.edit(
+            tenant.write, "c", "sarah", [Replace(message_draft("a", "other"))], allow_missing=False
+        ),
+        lambda tenant: tenant.store.messages.clear(tenant.write, "c", "sarah"),
+        lambda tenant: tenant.store.conversations.delete(tenant.write, "c", "", allow_missing=False),
+        lambda tenant: tenant.store.users.clear(tenant.write, "sarah"),
+        lambda tenant: tenant.store.users.delete(tenant.write, "sarah"),
+    ],
+    ids=["deleted", "replaced", "cleared", "conversation deleted", "cleared everywhere", "user deleted"],
+)
+def test_facts_of_messages_that_have_changed_since_they_were_read_are_not_added(
+    tenant: Tenant, change: Callable[[Tenant], object]
+) -> None:
+    tenant.append("a", "b")
+    reading = read_of(tenant, 2)
+    change(tenant)
+
+    with pytest.raises(WindowMoved):
+        tenant.store.facts.add(tenant.write, "sarah", [said(TEA, "a")], reading)
+
+    assert listed(tenant) == []
+
+
+def test_facts_of_a_user_who_is_deleted_since_are_not_added(tenant: Tenant) -> None:
+    tenant.append("theirs", user="tom")
+    reading = replace(read_of(tenant, 1), uid=0)
+    tenant.store.users.delete(tenant.write, "sarah")
+
+    with pytest.raises(WindowMoved):
+        tenant.store.facts.add(tenant.write, "sarah", [TEA], reading)
+    tenant.store.facts.add(tenant.write, "tom", [TEA], reading)
+
+    assert (objects(tenant), objects(tenant, user="tom")) == ([], ["tea"])
+
+
+def test_facts_of_messages_are_added_whatever_is_said_after_them(tenant: Tenant) -> None:
+    tenant.append("a")
+    reading = read_of(tenant, 1)
+    tenant.append("b")
+    tenant.store.messages.delete(tenant.write, "c", "sarah", ["b"])
+
+    tenant.store.facts.add(tenant.write, "sarah", [said(TEA, "a")], reading)
+
+    assert objects(tenant) == ["tea"]

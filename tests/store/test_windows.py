@@ -21,7 +21,7 @@ from remora_server.domain.context_messages import ContextMessage
 from remora_server.domain.conversations import ConversationDraft, ConversationUpdate
 from remora_server.domain.errors import ConversationNotFound, StoreFull
 from remora_server.domain.fact_memory import FactMemory
-from remora_server.domain.facts import FactFilter
+from remora_server.domain.facts import FactFilter, Reading
 from remora_server.domain.messages import MessageDraft, MessagePage, MessageQuery, Remove, View
 from remora_server.domain.short_term import DeleteOldest, Flush, Overflow, ShortTermPolicy, Trim
 from remora_server.domain.status import OverflowStatus
@@ -429,10 +429,10 @@ class RefusingFacts:
         self.asks_model = False
         self._facts = facts
 
-    def keep(self, write: Write, user_id: str, messages: Iterable[ContextMessage]) -> None:
+    def keep(self, write: Write, user_id: str, messages: Iterable[ContextMessage], reading: Reading) -> None:
         if not self.allowed.is_set():
             raise StoreFull
-        self._facts.keep(write, user_id, messages)
+        self._facts.keep(write, user_id, messages, reading)
 
 
 def facts_known(tenant: Tenant) -> list[str]:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from typing import Protocol
 
 from msgspec import Struct
@@ -15,7 +16,16 @@ from remora_server.domain.context_memories import PREFIX as MEMORY_PREFIX
 from remora_server.domain.context_messages import ContextMessage, MessageReader
 from remora_server.domain.embedded import question, vectors
 from remora_server.domain.fact_prompts import ModelFacts
-from remora_server.domain.facts import FactDraft, FactFilter, FactQuery, FactSource, FactStore, FactTimes, StaticFact
+from remora_server.domain.facts import (
+    FactDraft,
+    FactFilter,
+    FactQuery,
+    FactSource,
+    FactStore,
+    FactTimes,
+    Reading,
+    StaticFact,
+)
 from remora_server.domain.memory_items import FoundItems
 from remora_server.domain.memory_list import CLOSING, KNOWN, OPENING
 from remora_server.domain.messages import MessagePage, MessageQuery
@@ -23,6 +33,7 @@ from remora_server.domain.models import PerTenant
 from remora_server.domain.renderings import EARLIER
 from remora_server.domain.search import Embedder, IndexState
 from remora_server.domain.summary_prompts import PREFIX as SUMMARY_PREFIX
+from remora_server.domain.windows import WindowMoved
 
 PATTERNS = "patterns"
 """The extractor of what patterns find."""
@@ -96,6 +107,11 @@ class Extracted(Struct, frozen=True):
     extractor: str = PATTERNS
     failure: str = ""
 
+    @property
+    def reading(self) -> Reading | None:
+        """The messages that were read; None if none were."""
+        return Reading(self.revision) if self.revision else None
+
 
 class Picked(Struct, frozen=True):
     """Facts that were found, and the model that picked them; empty: none did. `failure` says why it did not."""
@@ -124,9 +140,9 @@ class FactMemory:
         self._reader = reader
         self._embedders = embedders
 
-    def add(self, write: Write, user_id: str, drafts: Sequence[FactDraft]) -> Outcome:
-        """Add facts, with vectors where the model makes them in time. Raises InvalidField."""
-        return self._facts.add(write, user_id, self._embedded(write, drafts))
+    def add(self, write: Write, user_id: str, drafts: Sequence[FactDraft], reading: Reading | None = None) -> Outcome:
+        """Add facts, with vectors where the model makes them in time. Raises as FactStore."""
+        return self._facts.add(write, user_id, self._embedded(write, drafts), reading)
 
     def correct(self, write: Write, user_id: str, fact_id: str, draft: FactDraft) -> Outcome:
         """Replace a fact. Raises FactNotFound, InvalidField."""
@@ -172,12 +188,27 @@ class FactMemory:
         """Whether finding facts may take as long as a model does."""
         return self._model is not None
 
-    def keep(self, write: Write, user_id: str, messages: Iterable[ContextMessage]) -> None:
-        """Add what messages say of their user. What was added before is not added again."""
+    def keep(self, write: Write, user_id: str, messages: Iterable[ContextMessage], reading: Reading) -> None:
+        """Add what messages say of their user. What was added before is not added again. Raises WindowMoved where the
+        messages are erased or others by now.
+        """
         for said in _portions([said for message in messages for said in _said(message)], self._most_characters):
             drafts = self._found(said, write.deadline).all
             for begin in range(0, len(drafts), MOST_FOUND):
-                self.add(write, user_id, drafts[begin : begin + MOST_FOUND])
+                self.add(write, user_id, drafts[begin : begin + MOST_FOUND], reading)
+
+    def extract(
+        self, write: Write, user_id: str, find: Callable[[Read], Extracted], *, dry_run: bool
+    ) -> tuple[Extracted, Outcome | None]:
+        """Find facts, and add them, unless it is a dry run or there are none. Where the user's messages are erased
+        meanwhile, they are found again. Raises as `find` and FactStore.
+        """
+        while True:
+            found = find(Read(write.tenant_id, deadline=write.deadline))
+            if dry_run or not found.drafts:
+                return found, None
+            with suppress(WindowMoved):
+                return found, self.add(write, user_id, found.drafts, found.reading)
 
     def in_text(self, read: Read, text: str, source: FactSource | None, *, by_patterns: bool = False) -> Extracted:
         """What a text of a user's says."""

@@ -129,11 +129,23 @@ class StaticFact(Struct, frozen=True):
     content: str
 
 
+class Reading(Struct, frozen=True):
+    """A user's messages in which facts were found, as of a revision: of any conversations or, with its uid, of one, up
+    to the sequence `through`.
+    """
+
+    revision: int
+    uid: int = 0
+    through: int = 0
+
+
 class FactStore(Protocol):
     """Keeps facts: see `domain.store`."""
 
-    def add(self, write: Write, user_id: str, drafts: Sequence[FactDraft]) -> Outcome:
-        """Add all or none; `messages` has the ids, in this order. Raises InvalidField."""
+    def add(self, write: Write, user_id: str, drafts: Sequence[FactDraft], reading: Reading | None = None) -> Outcome:
+        """Add all or none; `messages` has the ids, in this order. Raises InvalidField, and WindowMoved where the
+        messages that they were found in are erased or others by now.
+        """
 
     def correct(self, write: Write, user_id: str, fact_id: str, draft: FactDraft) -> Outcome:
         """Replace a fact; `messages` has the new id. Raises FactNotFound, InvalidField."""

@@ -75,7 +75,7 @@ class Weights(Struct, frozen=True):
 
 
 class WindowMoved(Exception):
-    """A window, or the messages that a summary covers, have changed since a write was planned."""
+    """A window, or the messages that a summary covers or facts are of, have changed since a write was planned."""
 
 
 class Growth(Struct, frozen=True):

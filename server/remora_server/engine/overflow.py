@@ -13,6 +13,7 @@ from remora_server import failpoints
 from remora_server.domain.calls import Read, Write
 from remora_server.domain.context_messages import ContextMessage
 from remora_server.domain.errors import ConversationNotFound, RemoraError
+from remora_server.domain.facts import Reading
 from remora_server.domain.short_term import ShortTermPolicy, Summarize, gives_facts
 from remora_server.domain.status import OverflowStatus
 from remora_server.domain.summarizing import Summarizing, SummaryRequest, WeighedWindow, WindowReader, WindowView
@@ -43,7 +44,7 @@ class FactKeeper(Protocol):
     @property
     def asks_model(self) -> bool: ...
 
-    def keep(self, write: Write, user_id: str, messages: Iterable[ContextMessage]) -> None: ...
+    def keep(self, write: Write, user_id: str, messages: Iterable[ContextMessage], reading: Reading) -> None: ...
 
 
 class Watched(Struct):
@@ -229,7 +230,8 @@ class Overflow:
         if gives_facts(weighed.policy) and weighed.view is not None:
             leaving = [message for message in weighed.view.messages if message.sequence < window.first_sequence]
             write = Write(tenant_id, method="ExtractFacts")
-            self._facts.keep(write, own.draft.user_id, leaving)
+            reading = Reading(weighed.view.revision, own.uid, window.first_sequence - 1)
+            self._facts.keep(write, own.draft.user_id, leaving, reading)
         write = Write(tenant_id, method="MoveWindow")
         return self._store.move(write, conversation_id, own.uid, weighed.window, window).revision
 

@@ -15,6 +15,7 @@ from msgspec import Struct
 from remora_server import _native, failpoints
 from remora_server._native import Core
 from remora_server.domain.errors import MemoryExhausted, RemoraError, StoreFull, one_line
+from remora_server.domain.facts import Reading
 from remora_server.domain.models import ServedModels
 from remora_server.domain.status import EngineStatus, JournalStatus, StoreStatus
 from remora_server.domain.store import Store
@@ -240,7 +241,12 @@ class LocalStore:
         self.items = Items(context, ItemIndex(self.core, self.database, self.commits, options.vector_bytes))
         self.memory_items = MemoryItems(context, self._text_index(MEMORY_ITEMS, options))
         self.working_memories = WorkingMemories(context, self.conversations, self.receipts)
-        self.facts = Facts(context, self._text_index(FACTS, options), on_forgotten=self.receipts.forgotten)
+        self.facts = Facts(
+            context,
+            self._text_index(FACTS, options),
+            on_forgotten=self.receipts.forgotten,
+            is_outdated=self._is_outdated,
+        )
         self.spans = Spans(context)
         self.log_records = LogRecords(context)
         values = ChannelValues(context)
@@ -270,6 +276,14 @@ class LocalStore:
     def _on_erased(self, tenant_id: str, user_id: str, revision: int) -> None:
         self.queues.erased(user_id)
         self.receipts.erased(tenant_id, user_id, revision)
+
+    def _is_outdated(self, tenant_id: str, user_id: str, reading: Reading) -> bool:
+        """Whether a user's messages are erased, or others, since they were read."""
+        revision, uid = reading.revision, reading.uid
+        if self.receipts.is_erased(tenant_id, user_id, revision):
+            return True
+        windows = self.windows
+        return bool(uid) and (windows.has_changed(uid, revision, reading.through) or windows.has_lost(uid, revision, 0))
 
     def _recover(self, applied: int) -> None:
         """Apply what the journal holds beyond the database, and tell memory what is stored."""

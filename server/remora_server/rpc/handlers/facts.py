@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import Protocol
 
 from msgspec import Struct
@@ -35,6 +36,10 @@ class Memory(Protocol):
 
     def picked(self, read: Read, user_id: str, query: FactQuery) -> Picked: ...
 
+    def extract(
+        self, write: Write, user_id: str, find: Callable[[Read], Extracted], *, dry_run: bool
+    ) -> tuple[Extracted, Outcome | None]: ...
+
     def in_text(self, read: Read, text: str, source: FactSource | None, *, by_patterns: bool = ...) -> Extracted: ...
 
     def in_conversation(
@@ -58,7 +63,8 @@ class FactHandlers(Struct, frozen=True):
 
     def extract_facts(self, call: Call, request: pb.ExtractFactsRequest) -> pb.ExtractFactsResponse:
         write = call.write(request)
-        found = self._extracted(Read(write.tenant_id, deadline=write.deadline), request)
+        find = partial(self._found, request)
+        found, outcome = self.memory.extract(write, request.user_id, find, dry_run=request.dry_run)
         reply = pb.ExtractFactsResponse(
             facts=map(_drafted, found.drafts),
             through_sequence=found.through_sequence,
@@ -67,8 +73,7 @@ class FactHandlers(Struct, frozen=True):
             extractor=found.extractor,
             model_failure=found.failure,
         )
-        if found.drafts and not request.dry_run:
-            outcome = self.memory.add(write, request.user_id, found.drafts)
+        if outcome is not None:
             reply.ids.extend(_ids(outcome))
             reply.revision = outcome.revision
             if not are_of(reply.ids, found.drafts):
@@ -76,7 +81,7 @@ class FactHandlers(Struct, frozen=True):
                 reply.facts.extend(self._recorded(write, request.user_id, reply.ids))
         return reply
 
-    def _extracted(self, read: Read, request: pb.ExtractFactsRequest) -> Extracted:
+    def _found(self, request: pb.ExtractFactsRequest, read: Read) -> Extracted:
         if request.HasField("text"):
             said = request.text
             return self.memory.in_text(read, said.text, _source(said), by_patterns=request.by_patterns)

@@ -22,12 +22,14 @@ from remora_server.domain.facts import (
     FactSource,
     FactTimes,
     Ledger,
+    Reading,
     StaticFact,
     normal,
     without_conversation,
 )
 from remora_server.domain.filters import AllOf, AnyOf, Condition, Filter, Negated, Operator
 from remora_server.domain.memory_items import ItemHit, ItemPage, RankedItems
+from remora_server.domain.windows import WindowMoved
 from remora_server.domain.workflows import PartPosition
 from remora_server.storage.commit.changes import Change
 from remora_server.storage.commit.commands import Planned
@@ -50,14 +52,21 @@ _READ_AT_ONCE = 1_000
 
 OnForgotten: TypeAlias = Callable[[str, str, Collection[str], int], None]
 """Takes the tenant, the user, the ids of facts that are forgotten, and the revision."""
+IsOutdated: TypeAlias = Callable[[str, str, Reading], bool]
+"""Takes the tenant, the user, and a reading of the user's messages."""
 
 
 class Facts:
     """Adds, finds and deletes facts."""
 
-    def __init__(self, context: StoreContext, index: VectorIndex, *, on_forgotten: OnForgotten) -> None:
-        """`on_forgotten` is told, under the lock of a user's facts, which of them are forgotten."""
+    def __init__(
+        self, context: StoreContext, index: VectorIndex, *, on_forgotten: OnForgotten, is_outdated: IsOutdated
+    ) -> None:
+        """`on_forgotten` is told, under the lock of a user's facts, which of them are forgotten. `is_outdated` says,
+        under the same lock, whether messages are erased, or others, since they were read.
+        """
         self._on_forgotten = on_forgotten
+        self._is_outdated = is_outdated
         self._core = context.core
         self._commits = context.commits
         self._commands = context.commands
@@ -66,8 +75,10 @@ class Facts:
         self._new_id = context.new_id
         self._index = index
 
-    def add(self, write: Write, user_id: str, drafts: Sequence[FactDraft]) -> Outcome:
+    def add(self, write: Write, user_id: str, drafts: Sequence[FactDraft], reading: Reading | None = None) -> Outcome:
         def enter(ledger: Ledger) -> list[tuple[str, bool]]:
+            if reading is not None and self._is_outdated(write.tenant_id, user_id, reading):
+                raise WindowMoved
             return [ledger.add(draft, f"facts[{number}]") for number, draft in enumerate(drafts)]
 
         return self._enter(write, user_id, _together(draft.prefix for draft in drafts), enter)

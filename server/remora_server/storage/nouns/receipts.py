@@ -202,6 +202,10 @@ class Receipts:
         """A user's messages are gone, or all of the user. Called under the locks of its records."""
         _note(self._erased, (tenant_id, user_id), revision, MOST_ERASED)
 
+    def is_erased(self, tenant_id: str, user_id: str, revision: int) -> bool:
+        """Whether a user's messages, or all of the user, are gone since a revision."""
+        return self._erased.get((tenant_id, user_id), 0) > revision
+
     def memory_deleted(self, uid: int, revision: int) -> None:
         """The working memory of a conversation is gone. Called under the conversation's lock."""
         _note(self._deleted_memories, uid, revision, MOST_ERASED)
@@ -235,7 +239,7 @@ class Receipts:
 
     def _is_owned(self, write: Write, stored: StoredReceipt) -> bool:
         """Whether its user was not erased after the reply."""
-        return self._erased.get((write.tenant_id, stored.user_id), 0) <= stored.revision
+        return not self.is_erased(write.tenant_id, stored.user_id, stored.revision)
 
     @contextmanager
     def _held(self, write: Write, drawn: Sequence[_Drawn]) -> Iterator[_Accepted]:
