@@ -107,12 +107,14 @@ class Receipts:
 
     def list(self, read: Read, query: ReceiptQuery) -> ReceiptPage:
         tenant, revision = self._books.read(read)
+        now = tenant.conversations.get(query.conversation_id)
         found = sorted(
             (
                 kept
                 for kept in tenant.receipts.rows.values()
                 if query.user_id in {"", kept.receipt.user_id}
                 and query.conversation_id in {"", kept.receipt.conversation_id}
+                and (now is None or kept.receipt.uid == now.uid)
                 and not _has_expired(kept)
                 and (query.after is None or _order(kept.position) < _order(query.after))
             ),

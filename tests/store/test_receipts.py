@@ -129,6 +129,21 @@ def test_receipts_are_listed_from_the_newest_back(tenant: Tenant) -> None:
     assert listed(tenant, user_id="sarah", limit=10) == ["search", "r2", "r1", "r0", "old"]
 
 
+def test_receipts_of_a_deleted_conversation_are_not_those_of_another_with_its_id(tenant: Tenant) -> None:
+    begin = now()
+    write(tenant, *(draft(tenant, f"old{number}", create_time=begin + number) for number in range(3)))
+    tenant.store.conversations.delete(tenant.write, "c", "", allow_missing=False)
+    assert listed(tenant, conversation_id="c") == ["old2", "old1", "old0"], "no other conversation has the id"
+    tenant.append("new", user="tom")
+
+    write(tenant, draft(tenant, "new", create_time=begin, user_id="tom"))
+
+    assert listed(tenant, conversation_id="c") == ["new"]
+    assert listed(tenant, conversation_id="c", user_id="sarah") == []
+    assert sorted(listed(tenant)) == ["new", "old0", "old1", "old2"]
+    assert sorted(listed(tenant, user_id="sarah")) == ["old0", "old1", "old2"]
+
+
 def test_a_receipt_without_a_user_is_of_the_conversations(tenant: Tenant) -> None:
     write(tenant, draft(tenant, user_id=""))
 

@@ -3676,7 +3676,8 @@ type ListReceiptsRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Only receipts of this user, up to 512 bytes. Empty: of any.
 	UserId string `protobuf:"bytes,1,opt,name=user_id,json=userId,proto3" json:"user_id,omitempty"`
-	// Only receipts of contexts and searches of this conversation, up to 512 bytes. Empty: of any.
+	// Only receipts of contexts and searches of this conversation, up to 512 bytes. Those of a deleted one are listed by its id
+	// until another conversation has the id. Empty: of any.
 	ConversationId string `protobuf:"bytes,2,opt,name=conversation_id,json=conversationId,proto3" json:"conversation_id,omitempty"`
 	// Default 100; more than 1,000 is lowered to 1,000; negative is refused. A page ends before 3 MiB.
 	PageSize int32 `protobuf:"varint,3,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`

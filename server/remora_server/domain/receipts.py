@@ -121,7 +121,9 @@ class Receipt(Struct, frozen=True):
 
 
 class ReceiptQuery(Struct, frozen=True):
-    """Which receipts to list, the newest first."""
+    """Which receipts to list, the newest first. `conversation_id`: those of the conversation that has the id now or, if
+    none has, of those that had it.
+    """
 
     user_id: str = ""
     conversation_id: str = ""

@@ -2028,7 +2028,9 @@ class ListReceiptsRequest(_message.Message):
     user_id: _builtins.str
     """Only receipts of this user, up to 512 bytes. Empty: of any."""
     conversation_id: _builtins.str
-    """Only receipts of contexts and searches of this conversation, up to 512 bytes. Empty: of any."""
+    """Only receipts of contexts and searches of this conversation, up to 512 bytes. Those of a deleted one are listed by its id
+    until another conversation has the id. Empty: of any.
+    """
     page_size: _builtins.int
     """Default 100; more than 1,000 is lowered to 1,000; negative is refused. A page ends before 3 MiB."""
     page_token: _builtins.str

@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from typing import TypeAlias, TypeVar
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from remora.v1.message_pb2 import Message
 from remora_server.domain.calls import Outcome, Read, Write
@@ -378,6 +379,15 @@ class Receipts:
         return None if found is None else ReceiptContent.FromString(found.body).data
 
     def list(self, read: Read, query: ReceiptQuery) -> ReceiptPage:
+        page = self._page(read, query)
+        uid = self._uid(read, query.conversation_id) if query.conversation_id else None
+        receipts = _of_conversation(page, uid)
+        while page.following is not None and len(receipts) < query.limit:
+            page = self._page(read, replace(query, after=page.following, limit=query.limit - len(receipts)))
+            receipts += _of_conversation(page, uid)
+        return ReceiptPage(tuple(receipts), page.following, page.revision)
+
+    def _page(self, read: Read, query: ReceiptQuery) -> ReceiptPage:
         where = [Condition("conversation_id", "=", query.conversation_id)] if query.conversation_id else []
         found = self._records.query(
             read,
@@ -394,6 +404,13 @@ class Receipts:
         receipts = [_receipt(each.record, StoredReceipt.FromString(each.record.body), None) for each in found.records]
         following = position_of(found.records[-1].position) if found.more and found.records else None
         return ReceiptPage(tuple(receipts), following, found.revision)
+
+    def _uid(self, read: Read, conversation_id: str) -> int | None:
+        """The uid of the conversation that has an id now; None if there is none."""
+        try:
+            return self._conversations.published(read, conversation_id).uid
+        except ConversationNotFound:
+            return None
 
     def contents(self, read: Read, receipt: Receipt) -> Sequence[bytes | None]:
         return [self._item(read, item) for item in receipt.items]
@@ -423,6 +440,11 @@ def _place(receipt_id: str) -> Partition:
 def _place_of(uid: int, user_id: str, sequence: int) -> Partition:
     """Where the contents of a message stand."""
     return Partition(RECEIPT_CONTENTS, uid, RECEIPT_CONTENTS.encode_partition(user_id, sequence))
+
+
+def _of_conversation(page: ReceiptPage, uid: int | None) -> list[Receipt]:
+    """The receipts of a page without those of another conversation, which had the same id before."""
+    return [receipt for receipt in page.receipts if uid in (None, receipt.uid)]
 
 
 def _put(drawn: _Drawn) -> Put:

@@ -2018,7 +2018,8 @@ export type ListReceiptsRequest = Message<"remora.v1.ListReceiptsRequest"> & {
   userId: string;
 
   /**
-   * Only receipts of contexts and searches of this conversation, up to 512 bytes. Empty: of any.
+   * Only receipts of contexts and searches of this conversation, up to 512 bytes. Those of a deleted one are listed by its id
+   * until another conversation has the id. Empty: of any.
    *
    * @generated from field: string conversation_id = 2;
    */
