@@ -403,6 +403,12 @@ def test_events_are_listed_by_sequence_then_by_time(tenant: Tenant) -> None:
     assert [one.HasField("sequence") for one in events(tenant)] == [False, True, True, True]
 
 
+def test_events_without_a_sequence_come_where_those_at_0_do(tenant: Tenant) -> None:
+    add(tenant, event("d", 1), event("c", start_time=at(6)), event("b", 0, start_time=at(5)), event("a", -1))
+
+    assert ids(events(tenant, limit=1)) == ids(events(tenant)) == ["a", "b", "c", "d"]
+
+
 def test_an_event_never_changes(tenant: Tenant) -> None:
     given = event("e", 1, name="began")
     first = add(tenant, given)

@@ -36,7 +36,7 @@ type TimelineEvent struct {
 	Name string `protobuf:"bytes,4,opt,name=name,proto3" json:"name,omitempty"`
 	// What it happened to, such as `agent`, `tool` or `workflow-step`, up to 64 bytes.
 	Type string `protobuf:"bytes,5,opt,name=type,proto3" json:"type,omitempty"`
-	// Its place in the run; events without one come first.
+	// Its place in the run. Those without one come where those at 0 do.
 	Sequence *int64 `protobuf:"varint,6,opt,name=sequence,proto3,oneof" json:"sequence,omitempty"`
 	// When it began, by the caller's clock. Unset: `create_time`.
 	StartTime *timestamppb.Timestamp `protobuf:"bytes,7,opt,name=start_time,json=startTime,proto3" json:"start_time,omitempty"`

@@ -228,7 +228,7 @@ class TimelineEvent(View):
         name: What happened, such as `agent:start`, up to 512 bytes.
         type: What it happened to, such as `agent`, `tool` or `workflow-step`, up to 64 bytes.
         user_id: Whose event it is; it is deleted with this user. Empty when it is added: the run's user.
-        sequence: Its place in the run; events without one come first.
+        sequence: Its place in the run. Those without one come where those at 0 do.
         start_time: When it began; None when it is added: now.
         end_time: When it ended.
         status: How far what it is about was, such as `running` or `error`, up to 64 bytes.

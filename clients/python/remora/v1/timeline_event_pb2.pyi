@@ -58,7 +58,7 @@ class TimelineEvent(_message.Message):
     type: _builtins.str
     """What it happened to, such as `agent`, `tool` or `workflow-step`, up to 64 bytes."""
     sequence: _builtins.int
-    """Its place in the run; events without one come first."""
+    """Its place in the run. Those without one come where those at 0 do."""
     status: _builtins.str
     """How far what it is about was, such as `running` or `error`, up to 64 bytes."""
     status_message: _builtins.bytes

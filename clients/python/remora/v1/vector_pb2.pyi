@@ -75,7 +75,7 @@ class Vector(_message.Message):
     metadata: _builtins.bytes
     """The caller's metadata, opaque, up to 256 KiB; returned byte for byte."""
     revision: _builtins.int
-    """Output only. The revision that last wrote it."""
+    """Output only. The revision that last wrote it. In the hits of a search: 0."""
     @_builtins.property
     def attributes(self) -> _containers.MessageMap[_builtins.str, _scalar_pb2.Scalar]:
         """Typed values that filters see, at most 64, keys of 1 to 256 bytes."""

@@ -57,7 +57,7 @@ export type TimelineEvent = Message<"remora.v1.TimelineEvent"> & {
   type: string;
 
   /**
-   * Its place in the run; events without one come first.
+   * Its place in the run. Those without one come where those at 0 do.
    *
    * @generated from field: optional int64 sequence = 6;
    */

@@ -82,7 +82,7 @@ export type Vector = Message<"remora.v1.Vector"> & {
   updateTime?: Timestamp | undefined;
 
   /**
-   * Output only. The revision that last wrote it.
+   * Output only. The revision that last wrote it. In the hits of a search: 0.
    *
    * @generated from field: uint64 revision = 9;
    */
