@@ -211,6 +211,17 @@ def test_what_another_user_loses_before_a_receipt_is_written_is_not_kept(
     assert texts(tenant) == ["a", "b", None]
 
 
+def test_what_is_cleared_everywhere_before_a_receipt_is_written_is_not_in_it(tenant: Tenant) -> None:
+    given = draft(tenant)
+    of_search = draft(tenant, "search", conversation_id="", uid=0)
+    tenant.store.users.clear(tenant.write, "sarah")
+
+    write(tenant, given, of_search)
+
+    assert (texts(tenant), got(tenant).request) == ([None, None], None)
+    assert (texts(tenant, "search"), got(tenant, "search").request) == ([None, None], b"request")
+
+
 def test_what_the_storage_limit_prunes_before_a_receipt_is_written_is_not_kept(tenant: Tenant) -> None:
     given = draft(tenant)
     limited = ConversationUpdate(ConversationDraft("c", storage_limit=2), frozenset({"storage_limit"}))

@@ -273,9 +273,9 @@ class LocalStore:
         """The search among the texts of a kind's records, by words and by vectors."""
         return VectorIndex(self.core, self.database, self.commits, options.vector_bytes, kind=kind, by_words=True)
 
-    def _on_erased(self, tenant_id: str, user_id: str, revision: int) -> None:
+    def _on_erased(self, tenant_id: str, user_id: str, revision: int, is_deleted: bool) -> None:
         self.queues.erased(user_id)
-        self.receipts.erased(tenant_id, user_id, revision)
+        self.receipts.erased(tenant_id, user_id, revision, is_deleted=is_deleted)
 
     def _is_outdated(self, tenant_id: str, user_id: str, reading: Reading) -> bool:
         """Whether a user's messages are erased, or others, since they were read."""

@@ -182,7 +182,10 @@ class Receipts:
         self._known_facts: OrderedDict[tuple[str, str, int], tuple[int, int]] = OrderedDict()
         """Of facts that were written, until when they are there, and at which revision they were written."""
         self._erased: OrderedDict[tuple[str, str], int] = OrderedDict()
-        """At which revisions users were erased of late: a receipt of before is not written any more."""
+        """At which revisions all messages of users were erased of late."""
+
+        self._deleted: OrderedDict[tuple[str, str], int] = OrderedDict()
+        """At which revisions users were deleted of late: a receipt of before is not written any more."""
 
         self._forgotten: OrderedDict[tuple[str, str, str], int] = OrderedDict()
         """At which revisions facts were forgotten of late, by tenant, user and id (empty: any): what a context of
@@ -199,9 +202,11 @@ class Receipts:
         """A user's messages in a conversation are gone. Called under the conversation's lock."""
         _note(self._cleared, (uid, user_id), revision, MOST_ERASED)
 
-    def erased(self, tenant_id: str, user_id: str, revision: int) -> None:
+    def erased(self, tenant_id: str, user_id: str, revision: int, *, is_deleted: bool) -> None:
         """A user's messages are gone, or all of the user. Called under the locks of its records."""
         _note(self._erased, (tenant_id, user_id), revision, MOST_ERASED)
+        if is_deleted:
+            _note(self._deleted, (tenant_id, user_id), revision, MOST_ERASED)
 
     def is_erased(self, tenant_id: str, user_id: str, revision: int) -> bool:
         """Whether a user's messages, or all of the user, are gone since a revision."""
@@ -224,7 +229,7 @@ class Receipts:
         def plan(found: _Accepted, now: int) -> Planned | None:
             kept = [each for each in drawn if self._is_owned(write, each.stored)]
             puts = [_put(each) for each in kept]
-            for content, expire_time in self._alive(kept, found):
+            for content, expire_time in self._alive(write, kept, found):
                 puts.append(Put(RECEIPT_CONTENTS, content.uid, content.message, expire_time=expire_time))
                 contents[content.identity] = content, expire_time
             for fact, expire_time in self._recorded(kept):
@@ -239,8 +244,8 @@ class Receipts:
             _note(self._known_facts, marked, (expire_time, written), MOST_KNOWN)
 
     def _is_owned(self, write: Write, stored: StoredReceipt) -> bool:
-        """Whether its user was not erased after the reply."""
-        return not self.is_erased(write.tenant_id, stored.user_id, stored.revision)
+        """Whether its user was not deleted after the reply."""
+        return self._deleted.get((write.tenant_id, stored.user_id), 0) <= stored.revision
 
     @contextmanager
     def _held(self, write: Write, drawn: Sequence[_Drawn]) -> Iterator[_Accepted]:
@@ -262,13 +267,13 @@ class Receipts:
             }
             yield {each: self._loader.accepted(write, each) for each in sorted(lost)}
 
-    def _alive(self, drawn: Sequence[_Drawn], found: _Accepted) -> Iterator[tuple[_Content, int]]:
+    def _alive(self, write: Write, drawn: Sequence[_Drawn], found: _Accepted) -> Iterator[tuple[_Content, int]]:
         """The contents, each once, of what was not erased since it was read, and until when they last."""
         wanted = {
             content.identity: (content, each.expire_time + MARGIN)
             for each in drawn
             for content in each.contents
-            if not self._is_outdated(content, each.stored.revision)
+            if not self._is_outdated(write, content, each.stored.revision)
         }
         parts: dict[tuple[str, str], list[tuple[_Content, int]]] = defaultdict(list)
         for content, expire_time in wanted.values():
@@ -302,7 +307,7 @@ class Receipts:
         named = ((fact.tenant_id, fact.stored.user_id, fact_id) for fact_id in ("", fact.stored.fact_id))
         return any(self._forgotten.get(each, 0) > revision for each in named)
 
-    def _is_outdated(self, content: _Content, revision: int) -> bool:
+    def _is_outdated(self, write: Write, content: _Content, revision: int) -> bool:
         """Whether it is a summary that may say what was erased since a revision, a working memory that was deleted, or
         made from the request of a user whose messages were cleared.
         """
@@ -310,7 +315,8 @@ class Receipts:
         if sequence == OF_MEMORY:
             return self._deleted_memories.get(uid, 0) > revision
         if sequence == OF_REQUEST:
-            return self._cleared.get((uid, content.message.user_id), 0) > revision
+            user_id = content.message.user_id
+            return self._cleared.get((uid, user_id), 0) > revision or self.is_erased(write.tenant_id, user_id, revision)
         return sequence == OF_SUMMARY and self._windows.has_changed(uid, revision, OF_SUMMARY)
 
     def _drawn(self, write: Write, draft: ReceiptDraft, lifetime: int) -> _Drawn | None:

@@ -60,8 +60,12 @@ def _nobodys_parts(kind: Kind) -> str:
 class Users:
     """Clears a user's messages everywhere, and forgets users."""
 
-    def __init__(self, context: StoreContext, windows: Windows, *, on_erased: Callable[[str, str, int], None]) -> None:
-        """`on_erased` is told of every user whose messages are gone: the tenant, the user and the revision."""
+    def __init__(
+        self, context: StoreContext, windows: Windows, *, on_erased: Callable[[str, str, int, bool], None]
+    ) -> None:
+        """`on_erased` is told of every user whose messages are gone: the tenant, the user, the revision, and whether
+        the user is deleted.
+        """
         self._on_erased = on_erased
         self._windows = windows
         self._database = context.database
@@ -93,7 +97,7 @@ class Users:
             return Planned(moves, outcome, user_id, tell=partial(tell, heads)) if moves else None
 
         def tell(heads: Sequence[tuple[str, Head]], revision: int) -> None:
-            self._on_erased(write.tenant_id, user_id, revision)
+            self._on_erased(write.tenant_id, user_id, revision, owned)
             for conversation_id, head in heads:
                 self._windows.removed(head.uid, revision)
                 if head.user_id != user_id:
