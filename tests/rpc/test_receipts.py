@@ -9,6 +9,7 @@ from functools import partial
 
 import pytest
 from tests.input.callers import DirectCaller, ask, direct_caller
+from tests.patience import PATIENCE
 
 from remora.v1 import conversation_service_pb2 as conversations
 from remora.v1 import memory_service_pb2 as pb
@@ -19,6 +20,7 @@ from remora.v1.message_pb2 import Embedding, Message
 from remora.v1.working_memory_pb2 import WorkingMemoryScope
 from remora_server.domain.status import ModelStatus
 from remora_server.domain.tokens import O200K_BASE
+from remora_server.engine import receipt_book
 from remora_server.engine.tokens import NativeTokenCounter
 from remora_server.storage.local_store import LocalStore, StoreOptions
 
@@ -479,6 +481,21 @@ def test_a_receipt_of_another_user_is_not_found(caller: DirectCaller) -> None:
         ("ReplayContext", pb.ReplayContextRequest(receipt_id=context.receipt_id, user_id="v")),
     ):
         assert caller.call(method, request.SerializeToString()).reason == "RECEIPT_NOT_FOUND"
+
+
+def test_a_receipt_stays_with_the_conversation_that_was_searched(
+    caller: DirectCaller, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(receipt_book, "LINGER_SECONDS", PATIENCE)
+    found, nothing = search(caller).receipt_id, search(caller, text="zebra").receipt_id
+    ask(caller, "DeleteConversation", conversations.DeleteConversationRequest(conversation_id="c"))
+    append(caller, Message(role="user", text="Cats?"), create_if_missing=Conversation(user_id="another"))
+
+    for each in (found, nothing):
+        kept = receipt(caller, each)
+        assert (kept.user_id, kept.HasField("search")) == ("u", False), "the request went with the conversation"
+    assert not listed(caller, user_id="another").receipts
+    assert not listed(caller, conversation_id="c").receipts
 
 
 def test_a_receipt_of_another_tenant_is_not_found(caller: DirectCaller) -> None:

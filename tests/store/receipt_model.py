@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from remora.v1.message_pb2 import Message
 from remora_server.domain.calls import Outcome, Read, Write
-from remora_server.domain.errors import ConversationNotFound, ReceiptNotFound
+from remora_server.domain.errors import ReceiptNotFound
 from remora_server.domain.receipts import (
     Receipt,
     ReceiptDraft,
@@ -70,12 +70,6 @@ class Receipts:
 
     def _keep(self, tenant: Any, draft: ReceiptDraft, lifetime: int, place: tuple[int, int]) -> None:  # noqa: ANN401
         owner, uid = draft.user_id, draft.uid
-        if draft.conversation_id and not (owner and uid):
-            try:
-                kept = tenant.conversation(draft.conversation_id)
-            except ConversationNotFound:
-                return
-            owner, uid = owner or kept.draft.user_id, kept.uid
         if tenant.receipts.erased.get(owner, 0) > draft.revision:
             return
         receipt = Receipt(

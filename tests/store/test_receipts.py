@@ -144,13 +144,6 @@ def test_receipts_of_a_deleted_conversation_are_not_those_of_another_with_its_id
     assert sorted(listed(tenant, user_id="sarah")) == ["old0", "old1", "old2"]
 
 
-def test_a_receipt_without_a_user_is_of_the_conversations(tenant: Tenant) -> None:
-    write(tenant, draft(tenant, user_id=""))
-
-    assert got(tenant).user_id == "sarah"
-    assert texts(tenant) == ["a", "b"]
-
-
 def test_what_has_expired_is_not_seen(tenant: Tenant) -> None:
     write(tenant, draft(tenant, "late"))
     write(tenant, draft(tenant, "soon"), lifetime=50_000)

@@ -66,7 +66,7 @@ class ReplyItem(Struct, frozen=True, gc=False):
 
 class ReceiptDraft(Struct, frozen=True):
     """A receipt that is to be written. `reply` is the reply without its items and texts; `create_time` is in
-    microseconds. An empty user is that of the conversation, or nobody.
+    microseconds. An empty user is nobody: the whole tenant was searched.
     """
 
     id: str

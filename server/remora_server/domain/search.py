@@ -207,13 +207,17 @@ class Background(Struct, frozen=True):
 
 
 class SearchResult(Struct, frozen=True):
-    """Hits, best first; ties by conversation uid, then sequence."""
+    """Hits, best first; ties by conversation uid, then sequence. `user_id` is whose messages were searched, empty for
+    the tenant's; `uid` is that of the conversation that was searched, 0 if it was not one.
+    """
 
     hits: tuple[Hit, ...]
     index: IndexState
     profile: Profile
     revision: int
     background: Background = Background()
+    user_id: str = ""
+    uid: int = 0
 
 
 class TextVector(Struct, frozen=True):

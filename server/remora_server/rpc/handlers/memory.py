@@ -136,7 +136,7 @@ class MemoryHandlers(Struct, frozen=True):
         encoded = rest.SerializeToString()
         if rest.receipt_id:
             found = tuple(map(_reply_item, page[: len(hits)], rests))
-            self.receipts.leave(_of_search(call, request, rest, encoded, found))
+            self.receipts.leave(_of_search(call, request, result, rest, found))
         return wire.elements(pb.SearchMessagesResponse.HITS_FIELD_NUMBER, hits) + encoded
 
     def assemble_context(self, call: Call, request: pb.AssembleContextRequest) -> bytes:
@@ -329,23 +329,22 @@ def _joined(kind: type[pb.Item | pb.Hit], item: Item | Hit, rest: bytes) -> byte
 def _of_search(
     call: Call,
     request: pb.SearchMessagesRequest,
+    result: SearchResult,
     rest: pb.SearchMessagesResponse,
-    encoded: bytes,
     items: tuple[ReplyItem, ...],
 ) -> ReceiptDraft:
     """The receipt of a page of hits."""
-    scope = request.conversation
     return ReceiptDraft(
         id=rest.receipt_id,
         tenant_id=call.tenant_id,
-        user_id=scope.user_id or request.user_id,
-        conversation_id=scope.conversation_id,
-        uid=0,
+        user_id=result.user_id,
+        conversation_id=request.conversation.conversation_id,
+        uid=result.uid,
         create_time=_now(),
         revision=rest.revision,
         is_context=False,
         request=request.SerializeToString(),
-        reply=encoded,
+        reply=rest.SerializeToString(),
         items=items,
     )
 

@@ -222,7 +222,7 @@ class Receipts:
             _note(self._forgotten, (tenant_id, user_id, fact_id), revision, MOST_ERASED)
 
     def write(self, write: Write, drafts: Sequence[ReceiptDraft], lifetime: int) -> None:
-        drawn = [each for draft in drafts if (each := self._drawn(write, draft, lifetime)) is not None]
+        drawn = [self._drawn(write, draft, lifetime) for draft in drafts]
         contents: dict[_Identity, tuple[_Content, int]] = {}
         facts: dict[tuple[str, str, int], int] = {}
 
@@ -319,12 +319,10 @@ class Receipts:
             return self._cleared.get((uid, user_id), 0) > revision or self.is_erased(write.tenant_id, user_id, revision)
         return sequence == OF_SUMMARY and self._windows.has_changed(uid, revision, OF_SUMMARY)
 
-    def _drawn(self, write: Write, draft: ReceiptDraft, lifetime: int) -> _Drawn | None:
-        """A receipt with what is missing for it; None if its conversation is gone."""
+    def _drawn(self, write: Write, draft: ReceiptDraft, lifetime: int) -> _Drawn:
+        """A receipt with what is missing for it."""
         expire_time = draft.create_time + lifetime
-        owner = self._owner(write, draft)
-        if owner is None:
-            return None
+        owner = ReceiptScope(conversation_id=draft.conversation_id, conversation_uid=draft.uid, user_id=draft.user_id)
         stored = StoredReceipt(
             id=draft.id,
             user_id=owner.user_id,
@@ -349,18 +347,6 @@ class Receipts:
         else:
             stored.request = draft.request
         return _Drawn(stored, expire_time, missing, facts)
-
-    def _owner(self, write: Write, draft: ReceiptDraft) -> ReceiptScope | None:
-        """Whose a receipt is; None if its conversation is gone."""
-        scope = ReceiptScope(conversation_id=draft.conversation_id, conversation_uid=draft.uid, user_id=draft.user_id)
-        if not draft.conversation_id or (draft.uid and draft.user_id):
-            return scope
-        try:
-            head = self._conversations.published(Read(write.tenant_id), draft.conversation_id)
-        except ConversationNotFound:
-            return None
-        scope.conversation_uid, scope.user_id = head.uid, draft.user_id or head.user_id
-        return scope
 
     def _has_fact(self, fact: _Fact, expire_time: int) -> bool:
         """Whether a fact is there until a time."""

@@ -158,6 +158,8 @@ class LoadedScope:
             profile=query.options.profile,
             revision=revision,
             background=Background(*found.background),
+            user_id=self._scope.user_id or "",
+            uid=self._scope.uid or 0,
         )
 
     def _wait_for_vectors(self, query: SearchQuery) -> None:
