@@ -20,7 +20,7 @@ from remora_server.domain.chat_models import ChatModel, Completion
 from remora_server.domain.conversations import ConversationDraft
 from remora_server.domain.errors import ConversationNotFound, SummaryOutdated
 from remora_server.domain.extraction import EXTRACTIVE
-from remora_server.domain.messages import MessageDraft, MessageQuery, Remove, Replace, View
+from remora_server.domain.messages import Append, MessageDraft, MessageQuery, Remove, Replace, View
 from remora_server.domain.short_term import ShortTermPolicy, Summarize, Trim
 from remora_server.domain.status import OverflowStatus
 from remora_server.domain.summarizing import Summarizing, SummaryPlan, SummaryRequest, WindowReader
@@ -282,6 +282,28 @@ def test_what_the_storage_limit_prunes_stays_covered(tenant: Tenant, summarizing
     assert everything(tenant) == ["a3", "a4", "a5", "a6", "b1", "b2"]
     assert window(tenant) == ["a5", "a6", "b1", "b2"]
     assert summary_of(tenant).text == "Tea."
+
+
+@pytest.mark.parametrize(
+    "write",
+    [
+        lambda tenant: say(tenant, "a1 Other.", "b1 More."),
+        lambda tenant: tenant.store.messages.edit(
+            tenant.write, "c", "", [Replace(draft("a1", "Other.")), Append(draft("b1", "More."))], allow_missing=False
+        ),
+    ],
+    ids=["append", "edit"],
+)
+def test_a_summary_ends_with_a_message_that_is_replaced_and_pruned_at_once(
+    tenant: Tenant, summarizing: Summarizing, write: Callable[[Tenant], object]
+) -> None:
+    say(tenant, *SARAH, create=ConversationDraft(id="", storage_limit=6))
+    commit(tenant, summarizing, planned(tenant, summarizing, keep_messages=2))
+
+    write(tenant)
+
+    assert everything(tenant) == ["a2", "a3", "a4", "a5", "a6", "b1"]
+    assert current(tenant) == (WHOLE, None)
 
 
 def test_a_summary_ends_with_its_conversation_and_its_user(tenant: Tenant, summarizing: Summarizing) -> None:

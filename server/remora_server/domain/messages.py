@@ -68,7 +68,10 @@ class Removal(Struct, frozen=True):
 
 
 class Plan(Struct, frozen=True):
-    """A write to the messages of one conversation: removals first, then puts, then the head as it is afterwards."""
+    """A write to the messages of one conversation: removals first, then puts, then the head as it is afterwards.
+
+    `overwritten` are the sequences of messages of the conversation's own user that are replaced, and pruned at once.
+    """
 
     removals: tuple[Removal, ...]
     puts: tuple[Put, ...]
@@ -76,6 +79,7 @@ class Plan(Struct, frozen=True):
     placed: tuple[Placed, ...] = ()
     pruned: int = 0
     removed: int = 0
+    overwritten: tuple[int, ...] = ()
 
     @property
     def changes_messages(self) -> bool:
@@ -87,7 +91,7 @@ class Plan(Struct, frozen=True):
         removed, None where none is. What the storage limit prunes was not to be removed by anybody.
         """
         own = self.head.user_id
-        changed = [put.sequence for put in self.puts if put.replaces and put.user_id == own]
+        changed = [*self.overwritten, *(put.sequence for put in self.puts if put.replaces and put.user_id == own)]
         for each in self.removals if self.removed else ():
             if each.user_id == own:
                 changed += (0,) if each.sequences is None else each.sequences
@@ -163,6 +167,7 @@ class _Draft:
         self.new_id = new_id
         self.last_sequence = view.head.last_sequence
         self.puts: dict[int, Put] = {}
+        self.overwritten: tuple[int, ...] = ()
         wanted = [i for i in dict.fromkeys(ids) if i]
         found = view.find(user_id, wanted) if wanted else []
         self.known = {i: place for i, place in zip(wanted, found, strict=True) if place is not None}
@@ -179,6 +184,12 @@ class _Draft:
         self.known = {i: place for i, place in self.known.items() if place[0] not in sequences}
         for sequence in sequences:
             self.puts.pop(sequence, None)
+
+    def prune(self, sequences: set[int]) -> None:
+        """Forget stored messages, and remember which of them were to be replaced."""
+        if self.user_id == self.head.user_id:
+            self.overwritten = tuple(sorted(sequences.intersection(self.puts)))
+        self.forget(sequences)
 
     def _add(self, draft: MessageDraft) -> Put:
         self.last_sequence += 1
@@ -217,7 +228,8 @@ def plan_append(view: ConversationView, user_id: str, drafts: Sequence[MessageDr
     count = view.head.message_count + working.last_sequence - view.head.last_sequence
     over = _over(view.head, count)
     removals = _removals(_prune(view, working, set(), over)) if over else ()
-    return Plan(removals, working.ordered_puts(), working.moved_head(count - over), placed, pruned=over)
+    head = working.moved_head(count - over)
+    return Plan(removals, working.ordered_puts(), head, placed, pruned=over, overwritten=working.overwritten)
 
 
 def _over(head: Head, count: int) -> int:
@@ -230,7 +242,7 @@ def _prune(view: ConversationView, working: _Draft, gone: set[int], count: int) 
     if not count:
         return []
     stored = [(sequence, user) for sequence, user in view.oldest(count + len(gone)) if sequence not in gone][:count]
-    working.forget({sequence for sequence, _ in stored})
+    working.prune({sequence for sequence, _ in stored})
     fresh = sorted(sequence for sequence, put in working.puts.items() if not put.replaces)
     working.forget(set(fresh[: count - len(stored)]))
     return stored
@@ -282,7 +294,8 @@ def plan_edit(
     pruned = _prune(view, working, gone, over)
     removals = _removals([(sequence, user_id) for sequence in sorted(gone)] + pruned)
     head = working.moved_head(count - over)
-    return Plan(removals, working.ordered_puts(), head, tuple(placed), pruned=over, removed=len(gone))
+    puts, overwritten = working.ordered_puts(), working.overwritten
+    return Plan(removals, puts, head, tuple(placed), pruned=over, removed=len(gone), overwritten=overwritten)
 
 
 def _ids(edits: Sequence[Edit]) -> list[str]:
