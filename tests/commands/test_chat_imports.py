@@ -79,7 +79,7 @@ def test_a_second_import_adds_nothing(importing: Importing) -> None:
 
     code, said = importing.run([{"messages": TURNS}, {"messages": TURNS[:1]}])
 
-    assert (code, said) == (0, ["1 messages imported; 4 were there already"])
+    assert (code, said) == (0, ["1 message imported; 4 were there already"])
     assert importing.messages("chat-1") == TURNS
 
 
@@ -95,7 +95,7 @@ def test_what_is_left_out_is_said(importing: Importing) -> None:
         "line 1, message 2 is skipped: it has no role",
         "line 1, message 3 is skipped: it has no role",
         *(f"line {line} is skipped: it is neither a chat message nor an object with messages" for line in (2, 3, 4)),
-        "1 messages imported",
+        "1 message imported",
     ]
     assert importing.messages("chat-1") == TURNS[:1]
 

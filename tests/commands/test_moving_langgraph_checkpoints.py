@@ -97,7 +97,7 @@ def file(
 
 
 def all_copied(count: int) -> tuple[int, list[str]]:
-    return 0, [f"{count} checkpoints copied; all are as in the file"]
+    return 0, [f"{count} checkpoint{'s' if count != 1 else ''} copied; all are as in the file"]
 
 
 def test_a_checkpoint_is_cut_into_its_channels(file: Checkpoints) -> None:
@@ -198,7 +198,7 @@ def test_pending_writes_come_with_their_checkpoint(file: Checkpoints) -> None:
 
     assert file.run() == (
         0,
-        ["1 writes of checkpoints that are not in the file are left out", *all_copied(1)[1]],
+        ["1 write of a checkpoint that is not in the file is left out", *all_copied(1)[1]],
     )
     writes = file.found("1").writes
     assert [(each.task_path, each.task_id, each.index) for each in writes] == [
@@ -226,7 +226,7 @@ def test_a_second_import_copies_what_is_missing(file: Checkpoints) -> None:
     file.put("2", {"n": (1, "a")}, "1")
     file.put_write("1", 1, "second")
 
-    assert file.run() == (0, ["1 checkpoints copied, 1 were there already; all are as in the file"])
+    assert file.run() == (0, ["1 checkpoint copied, 1 was there already; all are as in the file"])
     assert len(file.found("1").writes) == 2
 
 
@@ -249,7 +249,7 @@ def test_what_differs_is_named_and_left_as_it_is(file: Checkpoints) -> None:
         f"{named} metadata",
         f"{named} user_id",
         f"{named} value of channel 'n'",
-        "remora: 1 of 2 checkpoints are not in Remora as in the file",
+        "remora: 1 of 2 checkpoints is not in Remora as in the file",
     ]
     assert file.values("1") == {"n": "other"}
     assert file.values("2") == {"n": "a"}

@@ -105,7 +105,7 @@ def test_a_second_import_copies_nothing(store: Store) -> None:
     store.run()
     store.put("a", "3", {})
 
-    assert store.run() == (0, ["1 items copied, 2 were there already; all are as in the file"])
+    assert store.run() == (0, ["1 item copied, 2 were there already; all are as in the file"])
     assert len(store.items()) == 3
 
 
@@ -130,7 +130,7 @@ def test_items_live_as_long_as_they_did(store: Store) -> None:
 
     code, said = store.run()
 
-    assert (code, said) == (0, ["1 items had expired and are left out", "2 items copied; all are as in the file"])
+    assert (code, said) == (0, ["1 item had expired and is left out", "2 items copied; all are as in the file"])
     found = store.items()
     assert {key for _, key in found} == {"live", "refreshed"}
     for item in found.values():
@@ -144,7 +144,7 @@ def test_vectors_of_deleted_items_are_left_out(store: Store) -> None:
 
     assert store.run() == (
         0,
-        ["1 vectors of deleted items are left out", "1 items copied; all are as in the file"],
+        ["1 vector of a deleted item is left out", "1 item copied; all are as in the file"],
     )
 
 
@@ -161,7 +161,7 @@ def test_what_differs_is_named_and_left_as_it_is(store: Store) -> None:
     assert code == 1
     assert said == [
         "table store, row 1 (key 'changed' in 'users.ana'): Remora has another update_time, value",
-        "remora: 1 of 4 items are not in Remora as in the file",
+        "remora: 1 of 4 items is not in Remora as in the file",
     ]
     assert store.items()["users", "ana", "changed"].value == b'{"n":2}'
     assert ("users", "ana", "new") in store.items()
@@ -215,7 +215,7 @@ def test_an_older_file_without_times_to_live_is_copied(store: Store) -> None:
     store.execute("ALTER TABLE store DROP COLUMN ttl_minutes")
     store.put("a", "k", {})
 
-    assert store.run() == (0, ["1 items copied; all are as in the file"])
+    assert store.run() == (0, ["1 item copied; all are as in the file"])
 
 
 def test_another_file_is_refused(store: Store) -> None:
@@ -262,7 +262,7 @@ def test_a_file_that_is_still_open_is_copied_with_its_log(store: Store) -> None:
         writer.execute("INSERT INTO store (prefix, key, value) VALUES ('a', 'k', '{}')")
         writer.commit()
 
-        assert store.run() == (0, ["1 items copied; all are as in the file"])
+        assert store.run() == (0, ["1 item copied; all are as in the file"])
 
 
 def test_flags_of_other_imports_are_refused(store: Store) -> None:
@@ -292,4 +292,4 @@ def test_deleted_items_come_again(store: Store) -> None:
     key = ItemKey(namespace=["a"], key="k")
     store.write("DeleteItems", DeleteItemsRequest(keys=[key]))
 
-    assert store.run() == (0, ["1 items copied; all are as in the file"])
+    assert store.run() == (0, ["1 item copied; all are as in the file"])

@@ -85,7 +85,7 @@ def file(
 
 
 def all_copied(count: int) -> tuple[int, list[str]]:
-    return 0, [f"{count} records copied; all are as in the file"]
+    return 0, [f"{count} record{'s' if count != 1 else ''} copied; all are as in the file"]
 
 
 def time(text: str) -> datetime:
@@ -201,8 +201,8 @@ def test_what_deleted_conversations_left_is_not_copied(file: VoltAgent) -> None:
     assert file.run() == (
         0,
         [
-            "1 messages of deleted conversations are left out",
-            "1 steps of deleted conversations are left out",
+            "1 message of a deleted conversation is left out",
+            "1 step of a deleted conversation is left out",
             *all_copied(0)[1],
         ],
     )

@@ -369,7 +369,7 @@ def test_empty_lines_behind_the_end_of_an_export_are_nothing(shared: Sidecar, tm
 
     code, _, said = remora(shared.endpoint, "import", "--tenant", tmp_path.name, path)
 
-    assert (code, said) == (0, "1 records imported\n")
+    assert (code, said) == (0, "1 record imported\n")
 
 
 FORMAT = b'{"kind":"format","version":1}\n'
@@ -388,10 +388,10 @@ LINES = conversation_lines("c", 3, "said")
         (FORMAT + LINES[0] + b'{"kind":"message","nonsense":1}\n', "line 3 is not a record of the kind message"),
         (FORMAT + LINES[0] + LINES[1][:-5], "line 3 is missing or cut"),
         (FORMAT + LINES[0] + LINES[1], "line 4 is missing or cut"),
-        (FORMAT + LINES[0] + b'{"kind":"end","records":2}\n', "it has 1 records of 2"),
+        (FORMAT + LINES[0] + b'{"kind":"end","records":2}\n', "it has 1 record of 2"),
         (
             FORMAT + LINES[0] + b'{"kind":"end","records":1}\n\n' + FORMAT + LINES[0],
-            "more follows the end of the export in line 3: import it from a file of its own; 1 records were imported",
+            "more follows the end of the export in line 3: import it from a file of its own; 1 record was imported",
         ),
         (FORMAT + LINES[0] + LINES[2] + LINES[1], "line 4: records[2].message.message.sequence must be greater"),
         (

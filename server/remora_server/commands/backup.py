@@ -16,7 +16,7 @@ from remora.v1.admin_service_pb2 import Backup
 from remora_server.commands.connecting import add_connection_flags, connected
 from remora_server.commands.failures import CommandFailed
 from remora_server.commands.manifest import FILE_NAME, SNAPSHOT_NAME, Manifest
-from remora_server.commands.numbers import duration
+from remora_server.commands.numbers import counted, duration
 from remora_server.commands.operator_token import token_in
 from remora_server.commands.output import diagnostics, progress_of_bytes
 from remora_server.commands.parsing import path, store_path
@@ -55,7 +55,7 @@ def run(given: dict[str, Any]) -> None:
         given["token"] = token_in(given["data"])
     with connected(given, token=_token_of_settings()) as client:
         manifest = _backup(client, destination, given["seconds"])
-    held = f"revision {manifest.revision}, {manifest.messages:,} messages, {size(manifest.bytes)}"
+    held = f"revision {manifest.revision}, {counted(manifest.messages, 'message')}, {size(manifest.bytes)}"
     diagnostics().print(f"{destination}: {held}, verified")
 
 

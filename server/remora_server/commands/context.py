@@ -10,7 +10,7 @@ from rich.text import Text
 from remora import ContextChange, ContextDiff, Message, Receipt, ReceiptItem, Replay
 from remora_server.commands.connecting import add_connection_flags, connected
 from remora_server.commands.messages import local_time, message_line
-from remora_server.commands.numbers import positive
+from remora_server.commands.numbers import counted, positive
 from remora_server.commands.output import add_json_flag, diagnostics, output, print_set_in, write_json
 from remora_server.commands.parsing import Parser, name
 from remora_server.commands.printable import printable
@@ -58,7 +58,8 @@ def _list(given: dict[str, Any]) -> None:
             write_json(_receipt_json(receipt))
         else:
             _print(
-                f"{receipt.id}  {local_time(receipt.create_time)}  {_what(receipt)}, {receipt.item_count:,} messages"
+                f"{receipt.id}  {local_time(receipt.create_time)}  {_what(receipt)}, "
+                f"{counted(receipt.item_count, 'message')}"
             )
     if not found and not given["json"]:
         diagnostics().print("there are no receipts")
@@ -79,7 +80,7 @@ def _show(given: dict[str, Any]) -> None:
         _print(f"asked: {asked}")
     if receipt.is_context:
         budget = "" if receipt.max_tokens is None else f" of {receipt.max_tokens:,}"
-        left_out = f"; {receipt.left_out:,} messages did not fit" if receipt.left_out else ""
+        left_out = f"; {counted(receipt.left_out, 'message')} did not fit" if receipt.left_out else ""
         _print(f"{receipt.tokens_used:,}{budget} tokens, {receipt.overhead_tokens:,} around the messages{left_out}")
     for item in receipt.items:
         _print("  ".join([*_standing(item), item.reason]).rstrip(), style="dim")
@@ -124,7 +125,7 @@ def _what(receipt: Receipt) -> str:
 def _standing(item: ReceiptItem) -> list[str]:
     """Where a message stands, and what it costs."""
     score = "" if item.score is None else f"score {item.score:.3f}"
-    tokens = f"{item.tokens:,} tokens" if item.tokens else ""
+    tokens = counted(item.tokens, "token") if item.tokens else ""
     partial = "truncated" if item.partial else ""
     return [told for told in (item.section or "found", score, tokens, partial) if told]
 

@@ -16,6 +16,7 @@ from remora import Remora
 from remora.errors import PageTokenInvalidError
 from remora_server.commands.connecting import add_connection_flags, connected
 from remora_server.commands.failures import CommandFailed, Misused
+from remora_server.commands.numbers import counted
 from remora_server.commands.output import diagnostics, noting_silence, progress_of_conversations
 from remora_server.commands.parsing import filled, name
 from remora_server.commands.records import first_line, is_first_line, is_last_line, last_line, record_line
@@ -187,7 +188,7 @@ def _export(given: dict[str, Any], stream: BinaryIO, reached: Reached, keep: Cal
         raise
     except OSError as error:
         raise CommandFailed(f"the export cannot be written: {error.strerror}") from error
-    diagnostics().print(f"{reached.records:,} records exported")
+    diagnostics().print(f"{counted(reached.records, 'record')} exported")
 
 
 def _conversations(client: Remora, given: dict[str, Any]) -> int:

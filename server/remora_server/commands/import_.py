@@ -21,7 +21,7 @@ from remora_server.commands.connecting import add_connection_flags, connected
 from remora_server.commands.failures import CommandFailed, Misused
 from remora_server.commands.moving import langgraph_checkpoints, langgraph_store, voltagent, voltagent_copy
 from remora_server.commands.moving.sqlite_file import MAGIC, SqliteFile, opened
-from remora_server.commands.numbers import whole
+from remora_server.commands.numbers import counted, whole
 from remora_server.commands.output import diagnostics, noting_silence, progress_of_bytes
 from remora_server.commands.parsing import filled, name
 from remora_server.commands.record_groups import Group, RecordRefused
@@ -73,7 +73,9 @@ class Lines:
             self.records += 1
             yield value, self.bytes - before
         if value.get("records") != self.records:
-            raise CommandFailed(f"{self.name} is not complete: it has {self.records} records of {value.get('records')}")
+            raise CommandFailed(
+                f"{self.name} is not complete: it has {counted(self.records, 'record')} of {value.get('records')}"
+            )
         if any(line.strip() for line in self._lines()):
             raise CommandFailed(
                 f"{self.name}: more follows the end of the export in line {self.number}: "
@@ -220,7 +222,7 @@ def _import_chat(given: dict[str, Any], lines: Lines, size: int | None, stem: st
             messages += len(placed)
             progress.update(task, completed=group.position)
     report.end()
-    diagnostics().print(f"{messages - replaced:,} messages imported{_there(replaced)}")
+    diagnostics().print(f"{counted(messages - replaced, 'message')} imported{_there(replaced)}")
 
 
 def _import_records(given: dict[str, Any], lines: Lines, size: int | None) -> None:
@@ -232,12 +234,14 @@ def _import_records(given: dict[str, Any], lines: Lines, size: int | None) -> No
                 imported += _send(client, group, lines.name, progress.console)
                 progress.update(task, completed=lines.bytes)
         except CommandFailed as failure:
-            raise CommandFailed(f"{failure}; {imported:,} records were imported before") from failure
-    diagnostics().print(f"{imported:,} records imported{_there(lines.records - imported)}")
+            raise CommandFailed(
+                f"{failure}; {counted(imported, 'record was', 'records were')} imported before"
+            ) from failure
+    diagnostics().print(f"{counted(imported, 'record')} imported{_there(lines.records - imported)}")
 
 
 def _there(count: int) -> str:
-    return f"; {count:,} were there already" if count else ""
+    return f"; {counted(count, 'was', 'were')} there already" if count else ""
 
 
 def _groups(lines: Lines) -> Iterator[Group]:

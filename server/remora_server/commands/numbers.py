@@ -27,6 +27,11 @@ def whole(text: str) -> int:
     return int(text)
 
 
+def counted(count: int, one: str, several: str = "") -> str:
+    """`1 message`, `2,000 messages`. `several` are the words for other numbers, where they are not `one` with an s."""
+    return f"{count:,} {one if count == 1 else several or f'{one}s'}"
+
+
 def duration(text: str) -> float:
     """A time limit for a call: above 0 and finite."""
     try:

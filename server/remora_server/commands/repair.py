@@ -6,6 +6,7 @@ import argparse
 from typing import Any
 
 from remora_server.commands.failures import CommandFailed, of_system
+from remora_server.commands.numbers import counted
 from remora_server.commands.output import add_json_flag, output, write_json
 from remora_server.commands.parsing import store_path
 from remora_server.commands.printable import printable
@@ -54,9 +55,15 @@ def _show(report: RepairReport) -> None:
         lost = f"lost: what was written after revision {report.lost_after}, if anything"
         console.print(f"{lost}; how far the journal came is not known")
     for table, count in report.lost_rows.items():
-        console.print(f"not readable: {count:,} rows of {table}; the journal may have brought some of them back")
+        console.print(
+            f"not readable: {counted(count, 'row')} of {table}; the journal may have brought some of that back"
+        )
     for touched in report.conversations:
-        what = f"{touched.lost_messages} messages are lost" if touched.lost_messages else touched.note
+        what = (
+            f"{counted(touched.lost_messages, 'message is', 'messages are')} lost"
+            if touched.lost_messages
+            else touched.note
+        )
         place = f"{touched.conversation_id} of tenant {touched.tenant_id or '(none)'}"
         console.print(f"touched: {printable(place)}: {what}")
     for note in report.notes:

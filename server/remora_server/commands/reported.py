@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from remora_server.commands.numbers import counted
 from remora_server.commands.output import diagnostics
 from remora_server.commands.printable import printable
 
@@ -23,4 +24,5 @@ class Reported:
     def end(self) -> None:
         """Say how many were not shown."""
         if self.count > MOST_REPORTED:
-            diagnostics().print(f"{self.count - MOST_REPORTED:,} more lines like these are left out")
+            left = counted(self.count - MOST_REPORTED, "more line like these is", "more lines like these are")
+            diagnostics().print(f"{left} left out")

@@ -9,6 +9,7 @@ from typing import Any
 
 from remora_server.commands.failures import CommandFailed
 from remora_server.commands.manifest import Manifest, ManifestError
+from remora_server.commands.numbers import counted
 from remora_server.commands.output import diagnostics
 from remora_server.commands.parsing import store_path
 from remora_server.storage.database.directory import DirectoryError
@@ -40,7 +41,7 @@ def run(given: dict[str, Any]) -> None:
         _restore(given["backup"] / manifest.file, given["data"], manifest)
     except (ManifestError, SnapshotError, DirectoryError) as error:
         raise CommandFailed(str(error)) from error
-    diagnostics().print(f"{given['data']}: revision {manifest.revision}, {manifest.messages:,} messages")
+    diagnostics().print(f"{given['data']}: revision {manifest.revision}, {counted(manifest.messages, 'message')}")
 
 
 def _restore(snapshot: Path, directory: Path, manifest: Manifest) -> None:

@@ -11,7 +11,7 @@ from remora.search import SearchResult, WordsOnlyReason
 from remora_server.commands.connecting import add_connection_flags, connected
 from remora_server.commands.failures import Misused
 from remora_server.commands.messages import message_json, message_line
-from remora_server.commands.numbers import positive
+from remora_server.commands.numbers import counted, positive
 from remora_server.commands.output import add_json_flag, diagnostics, output, print_set_in, write_json
 from remora_server.commands.parsing import name
 from remora_server.commands.printable import printable
@@ -88,4 +88,6 @@ def _note(result: SearchResult) -> None:
     if why is not None:
         diagnostics().print(f"found by words only: {WHY_WORDS_ONLY[why]}", style="dim")
     elif result.index.pending:
-        diagnostics().print(f"{result.index.pending:,} messages are still to be embedded", style="dim")
+        diagnostics().print(
+            f"{counted(result.index.pending, 'message is', 'messages are')} still to be embedded", style="dim"
+        )

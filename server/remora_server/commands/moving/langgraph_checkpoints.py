@@ -24,6 +24,7 @@ from remora_server.commands.connecting import CALL_SECONDS
 from remora_server.commands.failures import CommandFailed
 from remora_server.commands.moving.records import Copied, differences, require_equal
 from remora_server.commands.moving.sqlite_file import Row, SqliteFile
+from remora_server.commands.numbers import counted
 from remora_server.commands.output import diagnostics, noting_silence, progress_of_rows
 from remora_server.commands.reported import Reported
 
@@ -199,10 +200,15 @@ def copy(client: Remora, file: SqliteFile) -> str:
         while several := list(islice(pairs, AT_ONCE)):
             copying.take(several)
             progress.advance(task, len(several))
-    require_equal(copied, report, "checkpoints")
+    require_equal(copied, report, "checkpoint")
     if orphans := checkpoints.orphans():
-        diagnostics().print(f"{orphans:,} writes of checkpoints that are not in the file are left out")
-    return copied.told("checkpoints")
+        left = counted(
+            orphans,
+            "write of a checkpoint that is not in the file is",
+            "writes of checkpoints that are not in the file are",
+        )
+        diagnostics().print(f"{left} left out")
+    return copied.told("checkpoint")
 
 
 class _Copying(Struct):
@@ -249,7 +255,8 @@ class _Copying(Struct):
                 refused = (tasks if kind == "writes" else drafts)[int(rest.partition("]")[0] or 0)]
                 why = " ".join(str(error).split())
                 raise CommandFailed(
-                    f"{self.name}: {places[id(refused)]}: {why}; {self.copied.new:,} checkpoints were copied before"
+                    f"{self.name}: {places[id(refused)]}: {why}; "
+                    f"{counted(self.copied.new, 'checkpoint was', 'checkpoints were')} copied before"
                 ) from error
 
     def _compare(self, several: Sequence[Cut]) -> None:

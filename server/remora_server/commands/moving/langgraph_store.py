@@ -13,6 +13,7 @@ from remora.v1.store_item_pb2 import StoreItem
 from remora.v1.transfer_service_pb2 import Record
 from remora_server.commands.moving.records import Copied, differences, exported, require_equal, send
 from remora_server.commands.moving.sqlite_file import Row, SqliteFile
+from remora_server.commands.numbers import counted
 from remora_server.commands.output import diagnostics, progress_of_rows
 from remora_server.commands.reported import Reported
 
@@ -92,9 +93,9 @@ def copy(client: Remora, file: SqliteFile, user_label: int | None) -> str:
         )
         copied = send(client, file.name, given, progress.console)
         _compare(client, items, copied, report, progress.console)
-    require_equal(copied, report, "items")
+    require_equal(copied, report, "item")
     _tell_left_out(items, count)
-    return copied.told("items")
+    return copied.told("item")
 
 
 def _compare(client: Remora, items: StoreFile, copied: Copied, report: Reported, console: Console) -> None:
@@ -141,7 +142,9 @@ def _object(row: Row) -> bytes:
 def _tell_left_out(items: StoreFile, count: int) -> None:
     expired = items.file.count(ITEMS) - count
     if expired:
-        diagnostics().print(f"{expired:,} items had expired and are left out")
+        diagnostics().print(f"{counted(expired, 'item had expired and is', 'items had expired and are')} left out")
     orphans = sum(1 for _ in items.file.rows(VECTORS, _ORPHANS)) if items.has_vectors else 0
     if orphans:
-        diagnostics().print(f"{orphans:,} vectors of deleted items are left out")
+        diagnostics().print(
+            f"{counted(orphans, 'vector of a deleted item is', 'vectors of deleted items are')} left out"
+        )

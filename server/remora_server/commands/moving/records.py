@@ -11,6 +11,7 @@ from rich.console import Console
 from remora import Remora
 from remora.v1.transfer_service_pb2 import Record
 from remora_server.commands.failures import CommandFailed
+from remora_server.commands.numbers import counted
 from remora_server.commands.output import noting_silence
 from remora_server.commands.record_groups import Group, RecordRefused, grouped
 from remora_server.commands.reported import Reported
@@ -30,7 +31,9 @@ class Copied(Struct):
     def told(self, noun: str) -> str:
         """The last line of a copy without differences."""
         there = self.given - self.new
-        said = f"{self.new:,} {noun} copied" + (f", {there:,} were there already" if there else "")
+        said = f"{counted(self.new, noun)} copied" + (
+            f", {counted(there, 'was', 'were')} there already" if there else ""
+        )
         return f"{said}; all are as in the file"
 
 
@@ -46,7 +49,9 @@ def send(client: Remora, name: str, given: Iterable[tuple[Record, str]], console
             with noting_silence(console):
                 copied.new += _send(client, group, copied.refused, left)
         except RecordRefused as refused:
-            raise CommandFailed(f"{name}: {refused}; {copied.new:,} records were copied before") from refused
+            raise CommandFailed(
+                f"{name}: {refused}; {counted(copied.new, 'record was', 'records were')} copied before"
+            ) from refused
     return copied
 
 
@@ -92,4 +97,7 @@ def require_equal(copied: Copied, report: Reported, noun: str) -> None:
         report(f"{place}: Remora has another one")
     report.end()
     if copied.differing:
-        raise CommandFailed(f"{len(copied.differing):,} of {copied.given:,} {noun} are not in Remora as in the file")
+        differing = counted(
+            len(copied.differing), f"of {counted(copied.given, noun)} is", f"of {counted(copied.given, noun)} are"
+        )
+        raise CommandFailed(f"{differing} not in Remora as in the file")

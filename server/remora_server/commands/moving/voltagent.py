@@ -124,9 +124,9 @@ class VoltAgentFile(Struct, frozen=True):
 
     def orphans(self) -> dict[str, int]:
         """How many messages and steps belong to conversations that the file does not have."""
-        names = ["messages", *(["steps"] if self._has_steps else [])]
+        names = ["message", *(["step"] if self._has_steps else [])]
         clauses = f"WHERE conversation_id NOT IN (SELECT id FROM {quoted(self._table('conversations'))})"  # noqa: S608 - see rows
-        return {name: sum(1 for _ in self.file.rows(self._table(name), clauses)) for name in names}
+        return {name: sum(1 for _ in self.file.rows(self._table(f"{name}s"), clauses)) for name in names}
 
 
 def _conversation(row: Row, messages: list[Placed]) -> Record:

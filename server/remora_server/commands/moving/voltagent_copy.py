@@ -14,6 +14,7 @@ from remora.v1.working_memory_pb2 import WorkingMemoryRecord
 from remora_server.commands.moving.records import Copied, differences, exported, require_equal, send
 from remora_server.commands.moving.sqlite_file import Row, SqliteFile
 from remora_server.commands.moving.voltagent import Placed, VoltAgentFile
+from remora_server.commands.numbers import counted
 from remora_server.commands.output import diagnostics, progress_of_rows
 from remora_server.commands.reported import Reported
 from remora_server.rpc.handlers.exported import conversation_of
@@ -32,11 +33,12 @@ def copy(client: Remora, file: SqliteFile, prefix: str) -> str:
         given = ((record, _named(record, row)) for record, row in progress.track(source.records(), task_id=task))
         copied = send(client, file.name, given, progress.console)
         _Comparing(source, copied, report).run(client, progress.console)
-    require_equal(copied, report, "records")
+    require_equal(copied, report, "record")
     for name, orphans in source.orphans().items():
         if orphans:
-            diagnostics().print(f"{orphans:,} {name} of deleted conversations are left out")
-    return copied.told("records")
+            left = counted(orphans, f"{name} of a deleted conversation is", f"{name}s of deleted conversations are")
+            diagnostics().print(f"{left} left out")
+    return copied.told("record")
 
 
 class _Comparing(Struct):
