@@ -200,6 +200,14 @@ def test_messages_of_sessions_whose_ids_join_alike_are_kept_apart(memory: Remora
         assert sorted(found) == sorted(text for (session, _), text in said_in.items() if session == session_id)
 
 
+def test_a_message_has_the_same_id_in_all_clients(memory: Remora) -> None:
+    vector = memory.user("sarah").blocks.vector
+    vector.update("a/b", {"role": "user", "content": "tea", "id": "é"})
+
+    [found] = vector.get("a/b", "tea")
+    assert found.item.id == "7828d189df0e4502024cb7666b03bcdcb1b5a421fec9b300b3dd4045bdf79c72"
+
+
 def test_a_message_with_the_longest_ids_is_stored_once(memory: Remora) -> None:
     vector = memory.user("sarah").blocks.vector
     for end in "xyx":

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from hashlib import blake2b
+from hashlib import sha256
 
 import grpc
 
@@ -132,8 +132,8 @@ def others(hits: Sequence[MemoryItemHit], session_id: str, said: Sequence[Messag
 
 
 def to_item_id(session_id: str, message_id: str) -> str:
-    """The id of the item of a session's message: that of no other one, however the ids are made."""
+    """The id of the item of a session's message: that of no other one, the same in all clients."""
     joined = f"{session_id}/{message_id}"
     if "/" not in session_id and len(joined.encode()) <= ID_BYTES:
         return joined
-    return blake2b(f"{len(session_id)}/{joined}".encode(), digest_size=32).hexdigest()
+    return sha256(f"{len(session_id.encode())}/{joined}".encode()).hexdigest()
