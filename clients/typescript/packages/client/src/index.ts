@@ -8,6 +8,18 @@ export {
   timestampFromMs,
   timestampMs,
 } from "@bufbuild/protobuf/wkt";
+export {
+  type ContentWithin,
+  ExtractiveMemory,
+  type FactsWithin,
+  MemoryBlocks,
+  MemoryContent,
+  type MessagesWithin,
+  type Said,
+  StaticMemory,
+  UnsupportedByBlockError,
+  VectorMemory,
+} from "./blocks.js";
 export type { CallOptions } from "./calls.js";
 export { ClientConnection, type ConnectionOptions, refuseMisspelt } from "./client-connection.js";
 export type { TlsOptions } from "./connection.js";

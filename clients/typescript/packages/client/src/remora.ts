@@ -1,6 +1,7 @@
 // The client: a connection to one server, as one tenant.
 
 import { create } from "@bufbuild/protobuf";
+import { MemoryBlocks } from "./blocks.js";
 import { Calls, requireTimeout } from "./calls.js";
 import type { TlsOptions } from "./connection.js";
 import { Conversation, type ConversationOptions } from "./conversation.js";
@@ -131,6 +132,11 @@ export class Remora {
   /** What is known of a user; it makes no call. */
   facts(userId: string): Facts {
     return new Facts(this.memory, userId);
+  }
+
+  /** The long-term memory of a user in blocks: static, extractive and vector memory; it makes no call. */
+  blocks(userId: string): MemoryBlocks {
+    return new MemoryBlocks(this, userId);
   }
 
   /** The working memory of a user, the same in all of its conversations; it makes no call. */
