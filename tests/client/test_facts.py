@@ -52,6 +52,17 @@ def test_a_fact_that_changed_can_be_asked_for_as_of_a_time(memory: Remora) -> No
     assert [hit.fact.object for hit in facts.search("where lives the user")] == ["Munich"]
 
 
+def test_facts_have_the_ids_under_which_they_were_added_where_they_were_found(memory: Remora) -> None:
+    memory.conversation("trip", user_id="sarah").append({"role": "user", "content": "I live in Bergen."})
+    facts = memory.user("sarah").facts
+
+    [tea], [home] = facts.extract("I like tea."), facts.extract_from("trip")
+    [rain] = facts.extract("I like rain.", dry_run=True)
+    assert [facts.get(each.id).object for each in (tea, home)] == ["tea", "Bergen"]
+    assert rain.id == ""
+    assert facts.forget(tea.id) == 1
+
+
 def test_what_a_user_says_becomes_facts_once(memory: Remora) -> None:
     chat = memory.conversation("trip", user_id="sarah")
     chat.append({"role": "user", "content": "My name is Sarah and I live in Bergen."})

@@ -56,7 +56,9 @@ class AsyncFacts:
         request_id: RequestId | None = None,
         timeout: Seconds | None = None,
     ) -> list[Fact]:
-        """Finds what the user says of itself in a text, adds it, and returns it. With `dry_run`, nothing is added.
+        """Finds what the user says of itself in a text, adds it, and returns it with its ids.
+
+        With `dry_run`, nothing is added, and there are no ids.
 
         The server's chat model finds it; without one, if it fails, or with `by_patterns`, patterns for English do. The
         `extractor` of each fact says which.
@@ -64,7 +66,7 @@ class AsyncFacts:
         said = wire.SaidText(text=text, source=source.to_proto() if source else None)
         request = wire.ExtractFactsRequest(user_id=self._user_id, text=said, dry_run=dry_run, by_patterns=by_patterns)
         response = await self._calls.write(self._calls.stubs.memory.ExtractFacts, request, timeout, request_id)
-        return [Fact.from_proto(fact) for fact in response.facts]
+        return _extracted(response)
 
     async def extract_from(
         self,
@@ -87,7 +89,7 @@ class AsyncFacts:
                 user_id=self._user_id, conversation=said, dry_run=dry_run, by_patterns=by_patterns
             )
             response = await self._calls.write(self._calls.stubs.memory.ExtractFacts, request, timeout, None)
-            found += [Fact.from_proto(fact) for fact in response.facts]
+            found += _extracted(response)
             if not response.more:
                 return found
             said.after_sequence = response.through_sequence
@@ -211,6 +213,13 @@ class AsyncStaticFacts:
             self._calls.stubs.memory.GetStaticFacts, wire.GetStaticFactsRequest(), timeout
         )
         return [StaticFact.from_proto(fact) for fact in response.facts]
+
+
+def _extracted(response: wire.ExtractFactsResponse) -> list[Fact]:
+    """What was found, with the ids under which it was added."""
+    for fact, fact_id in zip(response.facts, response.ids, strict=False):  # a dry run gives none
+        fact.id = fact_id
+    return [Fact.from_proto(fact) for fact in response.facts]
 
 
 def _ids(ids: str | Collection[str]) -> fact_pb2.FactIds:

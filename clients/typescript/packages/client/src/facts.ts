@@ -5,7 +5,11 @@ import { timestampFromDate } from "@bufbuild/protobuf/wkt";
 import type { CallOptions } from "./calls.js";
 import { InternalError } from "./errors.js";
 import type { Fact, FactSchema, FactSourceSchema, FactTimesSchema } from "./generated/remora/v1/fact_pb.js";
-import type { MemoryService, SearchFactsResponse } from "./generated/remora/v1/memory_service_pb.js";
+import type {
+  ExtractFactsResponse,
+  MemoryService,
+  SearchFactsResponse,
+} from "./generated/remora/v1/memory_service_pb.js";
 import { taken } from "./pages.js";
 import { requireKnown, requireSome } from "./refusals.js";
 import type { ServiceClient } from "./services.js";
@@ -80,8 +84,8 @@ export class Facts {
   }
 
   /**
-   * Finds what the user says of itself in a text, adds it, and returns it. The server's chat model finds it; without one, if
-   * it fails, or with `byPatterns`, patterns for English do: `extractor` of each fact says which.
+   * Finds what the user says of itself in a text, adds it, and returns it with its ids. The server's chat model finds it; without one,
+   * if it fails, or with `byPatterns`, patterns for English do: `extractor` of each fact says which.
    */
   async extract(
     text: string,
@@ -91,7 +95,7 @@ export class Facts {
     requireKnown(how, [...EXTRACTING, "source"], "option");
     const { source, dryRun = false, byPatterns = false } = how;
     const from = { case: "text" as const, value: { text, ...(source && { source }) } };
-    return (await this.#memory.extractFacts({ userId: this.userId, from, dryRun, byPatterns }, options)).facts;
+    return extracted(await this.#memory.extractFacts({ userId: this.userId, from, dryRun, byPatterns }, options));
   }
 
   /**
@@ -110,7 +114,7 @@ export class Facts {
     for (;;) {
       const from = { case: "conversation" as const, value: { conversationId, afterSequence: behind } };
       const read = await this.#memory.extractFacts({ userId: this.userId, from, dryRun, byPatterns }, options);
-      found.push(...read.facts);
+      found.push(...extracted(read));
       if (!read.more) {
         return found;
       }
@@ -191,6 +195,14 @@ type Selection =
 /** One value or several, as several. A text is one value: its letters are no ids. */
 function several<Value>(given: Value | readonly Value[]): Value[] {
   return Array.isArray(given) ? [...(given as readonly Value[])] : [given as Value];
+}
+
+/** What was found, with the ids under which it was added; a dry run gives none. */
+function extracted({ facts, ids }: ExtractFactsResponse): Fact[] {
+  for (const [place, fact] of facts.entries()) {
+    fact.id = ids[place] ?? "";
+  }
+  return facts;
 }
 
 function timesOf({ validAt, recordedAt, atAnyTime = false }: AsOf): MessageInitShape<typeof FactTimesSchema> {

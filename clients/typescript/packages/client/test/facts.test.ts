@@ -60,6 +60,21 @@ describe("facts of a user", () => {
     );
   });
 
+  test("have the ids under which they were added where they were found", async () => {
+    const facts = remora.facts("sarah");
+    await remora.conversation("trip", { userId: "sarah" }).append({ role: "user", text: "I live in Bergen." });
+
+    const [tea] = await facts.extract("I like tea.");
+    const [home] = await facts.extractFrom("trip");
+    const [rain] = await facts.extract("I like rain.", { dryRun: true });
+    assert.deepEqual(
+      [(await facts.get(tea?.id ?? "")).object, (await facts.get(home?.id ?? "")).object],
+      ["tea", "Bergen"],
+    );
+    assert.equal(rain?.id, "");
+    assert.equal(await facts.forget(tea?.id ?? ""), 1n);
+  });
+
   test("are corrected, retracted and forgotten", async () => {
     const facts = remora.facts("sarah");
     const [wrong = ""] = await facts.add(home("Berlin", 2020), { conversationId: "c", messageId: "m" });
