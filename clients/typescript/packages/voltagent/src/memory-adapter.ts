@@ -38,6 +38,7 @@ import { encodeJson } from "./json.js";
 import { int32, limitOf } from "./limits.js";
 import { type RecalledMessage, recalledMessage, storedMessage } from "./messages.js";
 import { stepRecord, storedStep } from "./steps.js";
+import { requireText } from "./texts.js";
 import { boundOf, endOf } from "./times.js";
 import { atRest, matchesNothing, runChanges, statusOf, storedRun, workflowState } from "./workflow-states.js";
 
@@ -295,7 +296,7 @@ export class RemoraMemoryAdapter implements StorageAdapter {
     if (scope === undefined) {
       return;
     }
-    const content = new TextEncoder().encode(params.content);
+    const content = new TextEncoder().encode(requireText("content", params.content));
     const call = this.client.memory.setWorkingMemory({ scope, content });
     await translated(this.strict ? call : orMissing(call, undefined), params.conversationId);
   }

@@ -420,6 +420,15 @@ describe("working memory", () => {
     assert.equal(await notes.getWorkingMemory(owner), "# One\n\n# Two");
   });
 
+  test("what is no text is refused, and nothing is stored", async () => {
+    for (const content of [{}, 5, null, undefined] as unknown as string[]) {
+      const message = `content is ${JSON.stringify(content)}; it must be a text`;
+      await assert.rejects(storage.setWorkingMemory({ ...ofConversation, content }), { name: "TypeError", message });
+    }
+
+    assert.equal(await storage.getWorkingMemory(ofConversation), null);
+  });
+
   test("it stays when the metadata of its conversation is replaced", async () => {
     await storage.setWorkingMemory({ ...ofConversation, content: "kept" });
 
