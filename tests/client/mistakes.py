@@ -584,7 +584,7 @@ RECORDS = (
     Mistake(
         'WorkflowRun("r", "w", "done")',
         InvalidFieldError,
-        "status is 'done'; it must be 'running', 'suspended', 'completed', 'cancelled' or 'error'",
+        "status is 'done'; it must be 'running', 'suspended', 'completed', 'cancelled', 'error' or 'other'",
     ),
     Mistake(
         'WorkflowRun("r", "w", state={})',
@@ -613,7 +613,7 @@ RECORDS = (
     Mistake(
         'memory.workflows.update_run("r", status="paused")',
         InvalidFieldError,
-        "status is 'paused'; it must be 'running', 'suspended', 'completed', 'cancelled' or 'error'",
+        "status is 'paused'; it must be 'running', 'suspended', 'completed', 'cancelled', 'error' or 'other'",
     ),
     Mistake(
         'memory.workflows.update_run("nope", status="running")', WorkflowRunNotFoundError, "there is no run 'nope'"

@@ -191,6 +191,16 @@ def test_steps_come_back_in_order_and_with_every_field(memory: Remora) -> None:
     assert memory.workflows.get_step("s0", run_id="r1").parallel_index is None
 
 
+def test_a_run_is_as_far_as_its_caller_says(memory: Remora) -> None:
+    memory.workflows.save_run(WorkflowRun("r1", "w", "other", other_status="paused"))
+    memory.workflows.save_run(WorkflowRun("r2", "w"))
+
+    [found] = memory.workflows.list_runs(status="other")
+    assert (found.id, found.status, found.other_status) == ("r1", "other", "paused")
+    memory.workflows.update_run("r1", status="other", other_status="waiting")
+    assert memory.workflows.get_run("r1").other_status == "waiting"
+
+
 def test_a_step_is_updated_and_deleted(memory: Remora) -> None:
     memory.workflows.save_steps([WorkflowStep("s1", "r1", "running", name="Pay", input=1)])
 

@@ -38,6 +38,8 @@ const (
 	WorkflowStatus_WORKFLOW_STATUS_CANCELLED WorkflowStatus = 4
 	// It has failed.
 	WorkflowStatus_WORKFLOW_STATUS_ERROR WorkflowStatus = 5
+	// What `other_status` says.
+	WorkflowStatus_WORKFLOW_STATUS_OTHER WorkflowStatus = 6
 )
 
 // Enum value maps for WorkflowStatus.
@@ -49,6 +51,7 @@ var (
 		3: "WORKFLOW_STATUS_COMPLETED",
 		4: "WORKFLOW_STATUS_CANCELLED",
 		5: "WORKFLOW_STATUS_ERROR",
+		6: "WORKFLOW_STATUS_OTHER",
 	}
 	WorkflowStatus_value = map[string]int32{
 		"WORKFLOW_STATUS_UNSPECIFIED": 0,
@@ -57,6 +60,7 @@ var (
 		"WORKFLOW_STATUS_COMPLETED":   3,
 		"WORKFLOW_STATUS_CANCELLED":   4,
 		"WORKFLOW_STATUS_ERROR":       5,
+		"WORKFLOW_STATUS_OTHER":       6,
 	}
 )
 
@@ -209,7 +213,9 @@ type WorkflowRun struct {
 	// When the run was last changed, by the caller's clock. Unset in a save, or not in an update's mask: the server's time.
 	UpdateTime *timestamppb.Timestamp `protobuf:"bytes,20,opt,name=update_time,json=updateTime,proto3" json:"update_time,omitempty"`
 	// Output only. The revision that last wrote the run: an update may expect it.
-	Revision      uint64 `protobuf:"varint,21,opt,name=revision,proto3" json:"revision,omitempty"`
+	Revision uint64 `protobuf:"varint,21,opt,name=revision,proto3" json:"revision,omitempty"`
+	// How far the run is in the caller's words, such as `paused`, if `status` is WORKFLOW_STATUS_OTHER, up to 64 bytes.
+	OtherStatus   string `protobuf:"bytes,22,opt,name=other_status,json=otherStatus,proto3" json:"other_status,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -389,6 +395,13 @@ func (x *WorkflowRun) GetRevision() uint64 {
 		return x.Revision
 	}
 	return 0
+}
+
+func (x *WorkflowRun) GetOtherStatus() string {
+	if x != nil {
+		return x.OtherStatus
+	}
+	return ""
 }
 
 // Why and where a run waits.
@@ -759,7 +772,7 @@ var File_remora_v1_workflow_proto protoreflect.FileDescriptor
 
 const file_remora_v1_workflow_proto_rawDesc = "" +
 	"\n" +
-	"\x18remora/v1/workflow.proto\x12\tremora.v1\x1a\x1fgoogle/protobuf/timestamp.proto\"\xe7\x06\n" +
+	"\x18remora/v1/workflow.proto\x12\tremora.v1\x1a\x1fgoogle/protobuf/timestamp.proto\"\x8a\a\n" +
 	"\vWorkflowRun\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x1f\n" +
 	"\vworkflow_id\x18\x02 \x01(\tR\n" +
@@ -788,7 +801,8 @@ const file_remora_v1_workflow_proto_rawDesc = "" +
 	"createTime\x12;\n" +
 	"\vupdate_time\x18\x14 \x01(\v2\x1a.google.protobuf.TimestampR\n" +
 	"updateTime\x12\x1a\n" +
-	"\brevision\x18\x15 \x01(\x04R\brevision\"\x9a\x02\n" +
+	"\brevision\x18\x15 \x01(\x04R\brevision\x12!\n" +
+	"\fother_status\x18\x16 \x01(\tR\votherStatus\"\x9a\x02\n" +
 	"\x12WorkflowSuspension\x12=\n" +
 	"\fsuspend_time\x18\x01 \x01(\v2\x1a.google.protobuf.TimestampR\vsuspendTime\x12\x16\n" +
 	"\x06reason\x18\x02 \x01(\tR\x06reason\x12\x1d\n" +
@@ -830,14 +844,15 @@ const file_remora_v1_workflow_proto_rawDesc = "" +
 	"\vupdate_time\x18\x13 \x01(\v2\x1a.google.protobuf.TimestampR\n" +
 	"updateTime\x12!\n" +
 	"\fother_status\x18\x14 \x01(\tR\votherStatusB\x11\n" +
-	"\x0f_parallel_index*\xc6\x01\n" +
+	"\x0f_parallel_index*\xe1\x01\n" +
 	"\x0eWorkflowStatus\x12\x1f\n" +
 	"\x1bWORKFLOW_STATUS_UNSPECIFIED\x10\x00\x12\x1b\n" +
 	"\x17WORKFLOW_STATUS_RUNNING\x10\x01\x12\x1d\n" +
 	"\x19WORKFLOW_STATUS_SUSPENDED\x10\x02\x12\x1d\n" +
 	"\x19WORKFLOW_STATUS_COMPLETED\x10\x03\x12\x1d\n" +
 	"\x19WORKFLOW_STATUS_CANCELLED\x10\x04\x12\x19\n" +
-	"\x15WORKFLOW_STATUS_ERROR\x10\x05*\xcc\x02\n" +
+	"\x15WORKFLOW_STATUS_ERROR\x10\x05\x12\x19\n" +
+	"\x15WORKFLOW_STATUS_OTHER\x10\x06*\xcc\x02\n" +
 	"\x12WorkflowStepStatus\x12$\n" +
 	" WORKFLOW_STEP_STATUS_UNSPECIFIED\x10\x00\x12 \n" +
 	"\x1cWORKFLOW_STEP_STATUS_PENDING\x10\x01\x12 \n" +

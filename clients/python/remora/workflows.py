@@ -12,7 +12,7 @@ from remora._times import optional_time
 from remora._views import Decoders, View, view
 from remora.v1 import workflow_pb2, workflow_service_pb2
 
-WorkflowStatus: TypeAlias = Literal["running", "suspended", "completed", "cancelled", "error"]
+WorkflowStatus: TypeAlias = Literal["running", "suspended", "completed", "cancelled", "error", "other"]
 """How far a run is."""
 WorkflowStepStatus: TypeAlias = Literal[
     "pending", "running", "completed", "error", "skipped", "suspended", "cancelled", "other"
@@ -28,6 +28,7 @@ STATUSES: dict[WorkflowStatus, workflow_pb2.WorkflowStatus.ValueType] = {
     "completed": workflow_pb2.WORKFLOW_STATUS_COMPLETED,
     "cancelled": workflow_pb2.WORKFLOW_STATUS_CANCELLED,
     "error": workflow_pb2.WORKFLOW_STATUS_ERROR,
+    "other": workflow_pb2.WORKFLOW_STATUS_OTHER,
 }
 _STEP_STATUSES: dict[WorkflowStepStatus, workflow_pb2.WorkflowStepStatus.ValueType] = {
     "pending": workflow_pb2.WORKFLOW_STEP_STATUS_PENDING,
@@ -123,7 +124,8 @@ def _part(kind: type[Suspension] | type[Cancellation]) -> Field:
 
 _CHANGEABLE_RUN: Fields = {
     **_records.word("status", STATUSES, "running"),
-    **_records.plain("workflow_name", "user_id", "conversation_id", "replayed_from_run_id", "replay_from_step_id"),
+    **_records.plain("other_status", "workflow_name", "user_id", "conversation_id"),
+    **_records.plain("replayed_from_run_id", "replay_from_step_id"),
     **_records.opaque(MIB, "input", "output", "context", "workflow_state", "events"),
     "suspension": _part(Suspension),
     "cancellation": _part(Cancellation),
@@ -155,6 +157,7 @@ class WorkflowRunFields(TypedDict, total=False):
         end_time: When the run ended.
         create_time: When the run was created.
         update_time: When the run was last changed; if left out, now.
+        other_status: How far the run is in the caller's words, if `status` is `other`, up to 64 bytes.
     """
 
     status: WorkflowStatus
@@ -175,6 +178,7 @@ class WorkflowRunFields(TypedDict, total=False):
     end_time: Time | None
     create_time: Time
     update_time: Time
+    other_status: Label
 
 
 @checked_fields
@@ -186,7 +190,7 @@ class WorkflowRun(View):
     Attributes:
         id: Unique in the tenant, 1 to 512 bytes. Saving a known id replaces the run.
         workflow_id: The workflow, 1 to 512 bytes.
-        status: How far the run is.
+        status: How far the run is; `other`: what `other_status` says.
         workflow_name: The workflow's name, up to 512 bytes.
         user_id: Whose run it is; it is deleted with this user. Empty: nobody's.
         conversation_id: The conversation in which it was started. It need not exist, and the run outlives it.
@@ -206,6 +210,8 @@ class WorkflowRun(View):
         create_time: When the run was created. None in a save: that of the run which is replaced, or now.
         update_time: When the run was last changed. None in a save: now.
         revision: The revision that last wrote the run, for `expected_revision`; a save ignores it.
+        other_status: How far the run is in the caller's words, such as `paused`, if `status` is `other`; up to 64
+            bytes.
     """
 
     id: Id
@@ -229,6 +235,7 @@ class WorkflowRun(View):
     create_time: Time | None = field(default=None, kw_only=True)
     update_time: Time | None = field(default=None, kw_only=True)
     revision: int = field(default=0, kw_only=True)
+    other_status: Label = field(default="", kw_only=True)
 
     def to_proto(self) -> workflow_pb2.WorkflowRun:
         """The run on the wire."""

@@ -36,6 +36,8 @@ class _WorkflowStatusEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Workfl
     """It was cancelled."""
     WORKFLOW_STATUS_ERROR: _WorkflowStatus.ValueType  # 5
     """It has failed."""
+    WORKFLOW_STATUS_OTHER: _WorkflowStatus.ValueType  # 6
+    """What `other_status` says."""
 
 class WorkflowStatus(_WorkflowStatus, metaclass=_WorkflowStatusEnumTypeWrapper):
     """How far a run is."""
@@ -52,6 +54,8 @@ WORKFLOW_STATUS_CANCELLED: WorkflowStatus.ValueType  # 4
 """It was cancelled."""
 WORKFLOW_STATUS_ERROR: WorkflowStatus.ValueType  # 5
 """It has failed."""
+WORKFLOW_STATUS_OTHER: WorkflowStatus.ValueType  # 6
+"""What `other_status` says."""
 Global___WorkflowStatus: _TypeAlias = WorkflowStatus  # noqa: Y015
 
 class _WorkflowStepStatus:
@@ -129,6 +133,7 @@ class WorkflowRun(_message.Message):
     CREATE_TIME_FIELD_NUMBER: _builtins.int
     UPDATE_TIME_FIELD_NUMBER: _builtins.int
     REVISION_FIELD_NUMBER: _builtins.int
+    OTHER_STATUS_FIELD_NUMBER: _builtins.int
     id: _builtins.str
     """Required. Unique in the tenant, 1 to 512 bytes."""
     workflow_id: _builtins.str
@@ -159,6 +164,8 @@ class WorkflowRun(_message.Message):
     """A JSON object, up to 3 MiB: it comes back byte for byte, and ListWorkflowRuns compares its members. Empty: none."""
     revision: _builtins.int
     """Output only. The revision that last wrote the run: an update may expect it."""
+    other_status: _builtins.str
+    """How far the run is in the caller's words, such as `paused`, if `status` is WORKFLOW_STATUS_OTHER, up to 64 bytes."""
     @_builtins.property
     def suspension(self) -> Global___WorkflowSuspension:
         """Why and where the run waits. Unset: it does not."""
@@ -209,10 +216,11 @@ class WorkflowRun(_message.Message):
         create_time: _timestamp_pb2.Timestamp | None = ...,
         update_time: _timestamp_pb2.Timestamp | None = ...,
         revision: _builtins.int = ...,
+        other_status: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["cancellation", b"cancellation", "create_time", b"create_time", "end_time", b"end_time", "start_time", b"start_time", "suspension", b"suspension", "update_time", b"update_time"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["cancellation", b"cancellation", "context", b"context", "conversation_id", b"conversation_id", "create_time", b"create_time", "end_time", b"end_time", "events", b"events", "id", b"id", "input", b"input", "metadata", b"metadata", "output", b"output", "replay_from_step_id", b"replay_from_step_id", "replayed_from_run_id", b"replayed_from_run_id", "revision", b"revision", "start_time", b"start_time", "status", b"status", "suspension", b"suspension", "update_time", b"update_time", "user_id", b"user_id", "workflow_id", b"workflow_id", "workflow_name", b"workflow_name", "workflow_state", b"workflow_state"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["cancellation", b"cancellation", "context", b"context", "conversation_id", b"conversation_id", "create_time", b"create_time", "end_time", b"end_time", "events", b"events", "id", b"id", "input", b"input", "metadata", b"metadata", "other_status", b"other_status", "output", b"output", "replay_from_step_id", b"replay_from_step_id", "replayed_from_run_id", b"replayed_from_run_id", "revision", b"revision", "start_time", b"start_time", "status", b"status", "suspension", b"suspension", "update_time", b"update_time", "user_id", b"user_id", "workflow_id", b"workflow_id", "workflow_name", b"workflow_name", "workflow_state", b"workflow_state"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -26,6 +26,7 @@ from remora.v1.workflow_pb2 import (
     WORKFLOW_STATUS_CANCELLED,
     WORKFLOW_STATUS_COMPLETED,
     WORKFLOW_STATUS_ERROR,
+    WORKFLOW_STATUS_OTHER,
     WORKFLOW_STATUS_RUNNING,
     WORKFLOW_STATUS_SUSPENDED,
     WorkflowRun,
@@ -216,14 +217,13 @@ def _working_memory(row: Row, scope: WorkingMemoryScope) -> Iterator[Placed]:
 
 def _run(row: Row) -> Placed:
     status = row.text("status")
-    if status not in _STATUSES:
-        raise row.fault("status", f"is {status!r}, which no workflow has")
     json_columns.members(row, "metadata")
     own = WorkflowRun(
         id=row.text("id"),
         workflow_id=row.text("workflow_id"),
         workflow_name=row.text("workflow_name"),
-        status=_STATUSES[status],
+        status=_STATUSES.get(status, WORKFLOW_STATUS_OTHER),
+        other_status="" if status in _STATUSES else status,
         user_id=row.optional_text("user_id"),
         conversation_id=row.optional_text("conversation_id"),
         context=_context(row),

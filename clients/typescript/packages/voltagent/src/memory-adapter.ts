@@ -40,7 +40,7 @@ import { type RecalledMessage, recalledMessage, storedMessage } from "./messages
 import { stepRecord, storedStep } from "./steps.js";
 import { requireText } from "./texts.js";
 import { boundOf, endOf } from "./times.js";
-import { atRest, matchesNothing, runChanges, statusOf, storedRun, workflowState } from "./workflow-states.js";
+import { atRest, matchesNothing, runChanges, storedRun, storedStatus, workflowState } from "./workflow-states.js";
 
 /** How the storage is made. */
 export interface RemoraMemoryAdapterOptions extends ConnectionOptions {
@@ -72,6 +72,7 @@ const OWN = ["strict"] as const satisfies readonly (keyof RemoraMemoryAdapterOpt
 const LARGEST_PAGE = 1_000;
 const MOST_DELETED_IDS = 10_000;
 const LENIENT_LIMIT = 50;
+const ANY_STATUS = { status: WorkflowStatus.UNSPECIFIED, otherStatus: "" };
 
 /** Keeps conversations, messages, steps, working memory and workflow states in Remora. */
 export class RemoraMemoryAdapter implements StorageAdapter {
@@ -360,16 +361,21 @@ export class RemoraMemoryAdapter implements StorageAdapter {
     if (matchesNothing(query)) {
       return [];
     }
+    const { status, otherStatus } = query.status ? storedStatus(query.status) : ANY_STATUS;
+    const [offset, limit] = [Math.max(0, query.offset ?? 0), limitOf(query.limit)];
     const request = {
       workflowId: query.workflowId ?? "",
-      status: statusOf(query.status),
+      status,
       userId: query.userId ?? "",
       metadata: encodeJson(query.metadata),
-      skip: int32(Math.max(0, query.offset ?? 0)),
       ...(query.from && { createdFrom: boundOf(query.from) }),
       ...(query.to && { createdTo: boundOf(query.to) }),
     };
-    return this.#workflowStates(request, limitOf(query.limit));
+    if (status !== WorkflowStatus.OTHER) {
+      return this.#workflowStates({ ...request, skip: int32(offset) }, limit);
+    }
+    const others = await this.#workflowStates(request, Number.POSITIVE_INFINITY);
+    return others.filter((state) => state.status === otherStatus).slice(offset, offset + limit);
   }
 
   async getSuspendedWorkflowStates(workflowId: string): Promise<WorkflowStateEntry[]> {

@@ -1,10 +1,10 @@
 // States of VoltAgent's workflows as runs of Remora, and back: every field of the type.
 
 import type { MessageInitShape } from "@bufbuild/protobuf";
+import { shown } from "@remora/client";
 import { type WorkflowRun, type WorkflowRunSchema, WorkflowStatus } from "@remora/client/v1";
 import type { WorkflowRunQuery, WorkflowStateEntry } from "@voltagent/core";
 import { decodeJson, encodeJson } from "./json.js";
-import { named } from "./names.js";
 import { present } from "./steps.js";
 import { dateOf, timestampOf } from "./times.js";
 
@@ -24,21 +24,38 @@ const STATUSES = {
 const RESTART_CHECKPOINT = "__voltagent_restart_checkpoint";
 const NAMES = new Map(Object.entries(STATUSES).map(([name, status]) => [status as WorkflowStatus, name]));
 
-/** The status as the server names it; unspecified for none. Throws TypeError for another name. */
-export function statusOf(status: WorkflowStateEntry["status"] | undefined): WorkflowStatus {
-  return status ? named("status", status, STATUSES) : WorkflowStatus.UNSPECIFIED;
+/**
+ * The status of a run. VoltAgent's own stores keep one that its types do not name, too. Throws TypeError for what is no
+ * text.
+ */
+export function storedStatus(status: string): { status: WorkflowStatus; otherStatus: string } {
+  if (typeof status !== "string") {
+    throw new TypeError(`status is ${shown(status)}; it must be a text, such as ${Object.keys(STATUSES).join(", ")}`);
+  }
+  return isNamed(status)
+    ? { status: STATUSES[status], otherStatus: "" }
+    : { status: WorkflowStatus.OTHER, otherStatus: status };
 }
 
-/** Whether no state can match: by a status that is none, or by metadata without a value, which JSON would leave out. */
+/** The status that was stored. */
+export function statusName({ status, otherStatus }: WorkflowRun): WorkflowStateEntry["status"] {
+  return (NAMES.get(status) ?? otherStatus) as WorkflowStateEntry["status"];
+}
+
+function isNamed(status: string): status is keyof typeof STATUSES {
+  return Object.hasOwn(STATUSES, status);
+}
+
+/** Whether no state can match: by a status that is no text, or by metadata without a value, which JSON would leave out. */
 export function matchesNothing({ status, metadata }: Pick<WorkflowRunQuery, "status" | "metadata">): boolean {
-  const isStatus = !status || Object.hasOwn(STATUSES, status);
+  const isStatus = !status || typeof status === "string";
   return !isStatus || Object.values(metadata ?? {}).some((value) => encodeJson(value).length === 0);
 }
 
 /** How each field of an entry is stored, by the fields of a run. */
 const FIELDS: { [Field in keyof WorkflowStateEntry]?: (value: never) => Run } = {
   workflowName: (workflowName: string) => ({ workflowName }),
-  status: (status: WorkflowStateEntry["status"]) => ({ status: statusOf(status) }),
+  status: storedStatus,
   input: (input: unknown) => ({ input: encodeJson(input) }),
   output: (output: unknown) => ({ output: encodeJson(output) }),
   context: (context: unknown) => ({ context: encodeJson(each(context, storedEntry)) }),
@@ -55,7 +72,8 @@ const FIELDS: { [Field in keyof WorkflowStateEntry]?: (value: never) => Run } = 
 };
 
 /** The names of the run's fields that each field of an entry is stored in, in the contract's spelling. */
-const PATHS: { [Field in keyof WorkflowStateEntry]?: string } = {
+const PATHS: { [Field in keyof WorkflowStateEntry]?: string | string[] } = {
+  status: ["status", "other_status"],
   workflowName: "workflow_name",
   workflowState: "workflow_state",
   userId: "user_id",
@@ -80,7 +98,7 @@ export function runChanges(updates: Partial<WorkflowStateEntry>): { changes: Run
   const required = ["workflowName", "status", "createdAt"];
   const named = Object.entries(updates).filter(([name, value]) => value !== undefined || !required.includes(name));
   const fields = named.map(([name]) => name as keyof WorkflowStateEntry).filter((name) => name in FIELDS);
-  return { changes: fieldsOf(Object.fromEntries(named)), paths: fields.map((name) => PATHS[name] ?? name) };
+  return { changes: fieldsOf(Object.fromEntries(named)), paths: fields.flatMap((name) => PATHS[name] ?? name) };
 }
 
 /** What is left of updates that end or suspend a run where they are too large: first all but what only its replay needs, then, of an end, that alone. */
@@ -88,7 +106,7 @@ export function atRest(updates: Partial<WorkflowStateEntry>): Partial<WorkflowSt
   const { events: _, metadata, ...others } = updates;
   const { [RESTART_CHECKPOINT]: __, ...rest } = metadata ?? {};
   const { status, cancellation } = updates;
-  if (status === undefined || status === "running") {
+  if (status === undefined || status === "running" || !isNamed(status)) {
     return [];
   }
   const withoutReplay = { ...others, ...(metadata && { metadata: rest }) };
@@ -115,7 +133,7 @@ export function workflowState(run: WorkflowRun): WorkflowStateEntry {
     id: run.id,
     workflowId: run.workflowId,
     workflowName: run.workflowName,
-    status: NAMES.get(run.status) as WorkflowStateEntry["status"],
+    status: statusName(run),
     createdAt: dateOf(run.createTime),
     updatedAt: dateOf(run.updateTime),
     ...present(rest),

@@ -243,7 +243,8 @@ const workingMemory: Generator<StorageAdapter>[] = [
 
 // Workflow states
 
-const STATUSES = ["running", "suspended", "completed", "cancelled", "error"] as const;
+/** The last is one that VoltAgent's types do not have, and its stores keep. */
+const STATUSES = ["running", "suspended", "completed", "cancelled", "error", "paused" as "running"] as const;
 const RUNS = ["r1", "r2", "r3", "r4"];
 
 function changes(random: Random): Partial<WorkflowStateEntry> {

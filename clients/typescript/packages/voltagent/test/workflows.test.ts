@@ -168,12 +168,24 @@ describe("one state", () => {
     await assert.rejects(storage.updateWorkflowState("r", waiting), StorageError);
   });
 
-  test("a status that is none is refused, and the error names it", async () => {
+  test("a status that VoltAgent's types do not have is kept, and goes when another one follows", async () => {
+    for (const status of ["paused", "toString"] as unknown as "running"[]) {
+      await stored(state("r", { status }));
+      assert.equal((await storage.getWorkflowState("r"))?.status, status);
+      await storage.updateWorkflowState("r", { status: "completed" });
+      assert.equal((await storage.getWorkflowState("r"))?.status, "completed");
+      await storage.updateWorkflowState("r", { status });
+      assert.equal((await storage.getWorkflowState("r"))?.status, status);
+    }
+  });
+
+  test("a status that is no text is refused, and the error names it", async () => {
     await stored(state("r"));
-    for (const status of ["pending", "toString"] as unknown as "running"[]) {
-      const message = `status is "${status}"; it must be one of running, suspended, completed, cancelled, error`;
-      await assert.rejects(stored(state("r", { status })), { name: "TypeError", message });
-      await assert.rejects(storage.updateWorkflowState("r", { status }), { name: "TypeError", message });
+    for (const status of [5, null, {}] as unknown as "running"[]) {
+      const said = `status is ${JSON.stringify(status)}; it must be a text, such as `;
+      const error = { name: "TypeError", message: `${said}running, suspended, completed, cancelled, error` };
+      await assert.rejects(stored(state("r", { status })), error);
+      await assert.rejects(storage.updateWorkflowState("r", { status }), error);
     }
     assert.deepEqual(await storage.getWorkflowState("r"), state("r"));
   });
@@ -208,7 +220,20 @@ describe("lists of states", () => {
     assert.deepEqual(await storage.queryWorkflowRuns({ workflowId: "none" }), []);
   });
 
+  test("those of a status that VoltAgent's types do not have are found by it", async () => {
+    const numbers = [5, 6, 7, 8];
+    const status = "paused" as never;
+    await stored(...numbers.map((number) => state(`r${number}`, { ...at(number), status })));
+    await stored(state("r9", { ...at(9), status: "waiting" as never }));
+
+    assert.deepEqual(ids(await storage.queryWorkflowRuns({ status })), ["r8", "r7", "r6", "r5"]);
+    assert.deepEqual(ids(await storage.queryWorkflowRuns({ status, offset: 1, limit: 2 })), ["r7", "r6"]);
+    assert.deepEqual(ids(await storage.queryWorkflowRuns({ status: "waiting" as never })), ["r9"]);
+    assert.equal((await storage.queryWorkflowRuns({})).length, 9);
+  });
+
   test("none has a status that is none, or passes a filter without a value", async () => {
+    assert.deepEqual(await storage.queryWorkflowRuns({ status: 5 as never }), []);
     assert.deepEqual(await storage.queryWorkflowRuns({ status: "waiting" as never }), []);
     assert.deepEqual(await storage.queryWorkflowRuns({ status: "constructor" as never }), []);
     assert.deepEqual(await storage.queryWorkflowRuns({ metadata: { tenant: undefined } }), []);

@@ -6,7 +6,6 @@ import {
   type TimelineEvent,
   type WorkflowRun,
   type WorkflowRunSchema,
-  WorkflowStatus,
   type WorkflowStep,
   type WorkflowStepSchema,
   WorkflowStepStatus,
@@ -15,7 +14,7 @@ import { decodeJson, encodeJson } from "../json.js";
 import { present } from "../steps.js";
 import { storedPart } from "../telemetry-sizes.js";
 import { dateOf, timestampOf } from "../times.js";
-import { statusOf } from "../workflow-states.js";
+import { statusName, storedStatus } from "../workflow-states.js";
 import { storedEvent, timelineEvent } from "./history.js";
 import type { WorkflowHistoryEntry, WorkflowStepHistoryEntry, WorkflowTimelineEvent } from "./types.js";
 
@@ -45,8 +44,9 @@ const stepMetadata = (value: unknown) => storedPart(value ?? undefined, LARGEST_
 
 /** Where each field of a history is stored, and how. */
 const RUN: Fields = {
+  status: ["status", same],
+  otherStatus: ["otherStatus", same],
   workflowName: ["workflowName", same],
-  status: ["status", statusOf],
   startTime: ["startTime", time],
   endTime: ["endTime", time],
   input: ["input", encodeJson],
@@ -103,7 +103,9 @@ function changesOf(fields: Fields, updates: object): { changes: Record<string, u
 }
 
 export function runChanges(updates: Partial<WorkflowHistoryEntry>): { changes: Run; paths: string[] } {
-  return changesOf(RUN, updates) as { changes: Run; paths: string[] };
+  const { status, ...others } = updates;
+  const own = status === undefined ? {} : storedStatus(status);
+  return changesOf(RUN, { ...others, ...own }) as { changes: Run; paths: string[] };
 }
 
 export function stepChanges(updates: Partial<WorkflowStepHistoryEntry>): { changes: Step; paths: string[] } {
@@ -146,7 +148,7 @@ export function workflowHistory(
     id: run.id,
     workflowId: run.workflowId,
     workflowName: run.workflowName,
-    status: WorkflowStatus[run.status].toLowerCase(),
+    status: statusName(run),
     startTime: dateOf(run.startTime ?? run.createTime),
     steps,
     events,
