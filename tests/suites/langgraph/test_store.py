@@ -26,8 +26,9 @@ from tests.patience import PATIENCE
 from tests.suites.conftest import Server
 from tests.suites.langgraph.conftest import patient_client, patient_store
 
-from remora.errors import ClientClosedError, DeadlineExceededError, InvalidFieldError
+from remora.errors import ClientClosedError, DeadlineExceededError, InvalidFieldError, ModelUnreachableError
 from remora.langgraph import AsyncRemoraStore, RemoraStore, _operations
+from remora.langgraph import store as _store
 
 NS = ("users", "sarah")
 
@@ -268,6 +269,72 @@ def test_a_text_is_embedded_once(server: Server, tenant: str) -> None:
     assert sorted(seen) == ["q1", "q2", "same"]
 
 
+async def test_what_asks_for_a_model_that_is_away_fails_at_once_and_the_rest_does_not(
+    server: Server, tenant: str
+) -> None:
+    asking, most = 0, 0
+
+    async def away(_texts: list[str]) -> list[list[float]]:
+        nonlocal asking, most
+        asking += 1
+        most = max(most, asking)
+        await asyncio.sleep(0)
+        asking -= 1
+        raise ConnectionError("the model is away")
+
+    with patient_store(server.endpoint, index=indexed(embed=away), tenant=tenant) as store:
+        store.put(NS, "a", {"text": "tea"}, index=False)
+        searches = [store.asearch(NS, query=f"q{number}") for number in range(5)]
+        *failed, found = await asyncio.gather(*searches, store.aget(NS, "a"), return_exceptions=True)
+        await store.aclose()
+
+    assert {str(each) for each in failed} == {"the model is away"}
+    assert found.value == {"text": "tea"}  # type: ignore[union-attr]
+    assert most == 5
+
+
+async def test_a_text_that_the_model_refuses_fails_alone(server: Server, tenant: str) -> None:
+    async def picky(texts: list[str]) -> list[list[float]]:
+        if "?" in texts:
+            raise ValueError("? is no question")
+        return embed(texts)
+
+    with patient_store(server.endpoint, index=indexed(embed=picky), tenant=tenant) as store:
+        puts = [store.aput(NS, text, {"text": text}) for text in ("tea", "?", "milk")]
+        said = await asyncio.gather(*puts, return_exceptions=True)
+        await store.aclose()
+
+        assert [str(each) for each in said] == ["None", "? is no question", "None"]
+        assert keys(store.search(NS)) == ["milk", "tea"]
+
+
+async def test_searches_by_a_model_of_the_server_that_is_away_are_asked_for_once(
+    server: Server, tenant: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls: list[int] = []
+
+    async def execute(*given: Any) -> Any:  # noqa: ANN401 - what the store's own gives
+        request = given[3]
+        calls.append(len(request.operations))
+        if any(each.search.text for each in request.operations):
+            raise ModelUnreachableError("the endpoint is away", retry_delay=0.25)
+        return await executed(*given)
+
+    executed = _store._execute
+    with patient_store(server.endpoint, index={"fields": ["text"]}, tenant=tenant) as store:
+        store.put(NS, "a", {"text": "tea"}, index=False)
+        monkeypatch.setattr(_store, "_execute", execute)
+        searches = [store.asearch(NS, query=f"q{number}") for number in range(5)]
+        gets = [store.aget(NS, "a"), store.aget(NS, "b")]
+        *failed, there, missing = await asyncio.gather(*searches, *gets, return_exceptions=True)
+        await store.aclose()
+
+    assert {str(each) for each in failed} == {"the endpoint is away"}
+    assert there.value == {"text": "tea"}  # type: ignore[union-attr]
+    assert missing is None
+    assert calls == [7, 2]
+
+
 def test_the_server_embeds_where_the_index_has_no_embeddings(server: Server, tenant: str) -> None:
     index: Any = {"fields": ["text"]}
     with patient_store(server.endpoint, index=index, tenant=tenant) as store:
@@ -444,7 +511,7 @@ async def test_calls_of_one_turn_that_end_at_their_deadline_do_not_wait_for_anot
 ) -> None:
     asked: list[list[Op]] = []
 
-    async def ends(_: object, ops: list[Op]) -> None:
+    async def ends(_: object, ops: list[Op], _vectors: object) -> None:
         asked.append(ops)
         raise DeadlineExceededError("no answer")
 

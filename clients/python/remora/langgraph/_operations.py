@@ -96,6 +96,15 @@ class Index:
         paths = self._paths if op.index is None else _paths(op.index, "index")
         return [found for path, tokens in paths for found in _texts_at(op.value, path, tokens)]
 
+    def embeds(self, op: Op) -> bool:
+        """Whether an operation needs a vector."""
+        match op:
+            case SearchOp():
+                return bool(op.query)
+            case PutOp():
+                return bool(self.texts(op))
+        return False
+
     def packed(self, vector: Sequence[float]) -> bytes:
         """A vector as the contract has it. Raises ValueError if it has another dimension than the index says."""
         if self.dims and len(vector) != self.dims:

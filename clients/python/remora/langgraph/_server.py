@@ -15,7 +15,7 @@ from remora._checkpoint_calls import LONG_WORK, Blocking, name_of, new_id
 from remora._requests import REQUEST_BYTES
 from remora._saved_checkpoints import MOST_AT_ONCE, Saved, in_requests, omitted
 from remora._status import closed_meanwhile
-from remora.errors import DeadlineExceededError, ModelUnreachableError, RemoraError, UnavailableError
+from remora.errors import DeadlineExceededError, RemoraError, UnavailableError
 from remora.v1 import checkpoint_service_pb2 as wire
 
 UPLOADS_AT_ONCE = 4
@@ -233,8 +233,6 @@ def may_be_of_one(error: Exception) -> bool:
 
     Where the server is not reached, or has no time or room, each would only wait as long again.
     """
-    if isinstance(error, ModelUnreachableError):
-        return True
     passes = isinstance(error, RemoraError) and error.retry_delay is not None
     return not passes and not isinstance(error, UnavailableError | DeadlineExceededError)
 

@@ -8,7 +8,7 @@ import weakref
 from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import asynccontextmanager, suppress
 from types import TracebackType
-from typing import Any, Self, cast
+from typing import Any, Self, TypeAlias, cast
 
 from langchain_core.embeddings import Embeddings
 from langgraph.store.base import BaseStore, GetOp, IndexConfig, Op, Result, TTLConfig, ensure_embeddings
@@ -16,7 +16,7 @@ from langgraph.store.base.batch import AsyncBatchedBaseStore
 
 from remora import AsyncRemora, Remora
 from remora._status import closed_meanwhile
-from remora.errors import InvalidFieldError, RemoraError
+from remora.errors import InvalidFieldError, ModelUnreachableError, RemoraError
 from remora.langgraph._embedding import Embedder
 from remora.langgraph._operations import (
     Batch,
@@ -35,6 +35,9 @@ SWEEP_MINUTES = 5.0
 """Between two sweeps, where nothing else is said."""
 
 logger = logging.getLogger(__name__)
+
+_Asked: TypeAlias = tuple[list[Op], "asyncio.Future[list[Result]]"]
+"""Operations that are asked for together, and where their results go."""
 
 
 class _Memory:
@@ -391,7 +394,7 @@ class _Tick:
     def __init__(self, client: AsyncRemora, store: RemoraStore) -> None:
         self.client = client
         self._store = weakref.ref(store)
-        self._waiting: list[tuple[list[Op], asyncio.Future[list[Result]]]] = []
+        self._waiting: list[_Asked] = []
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def run(self, ops: list[Op]) -> list[Result]:
@@ -410,9 +413,18 @@ class _Tick:
         task.add_done_callback(self._tasks.discard)
         task.add_done_callback(lambda _: fail_closed(answer for _, answer in waiting))
 
-    async def _answer(self, waiting: Sequence[tuple[list[Op], asyncio.Future[list[Result]]]]) -> None:
+    async def _answer(self, waiting: Sequence[_Asked], vectors: tuple[Vectors, Vectors] | None = None) -> None:
+        ops = [op for ops, _ in waiting for op in ops]
         try:
-            results = await self._results([op for ops, _ in waiting for op in ops])
+            made = vectors or await self._vectors(ops)
+        except Exception as error:  # noqa: BLE001 - whoever asked is told
+            await self._embed_each(waiting, error)
+            return
+        try:
+            results = await self._results(ops, made)
+        except ModelUnreachableError as error:
+            await self._answer_without_model(waiting, error)
+            return
         except Exception as error:  # noqa: BLE001 - whoever asked is told
             await self._answer_each(waiting, error)
             return
@@ -422,9 +434,7 @@ class _Tick:
                 answer.set_result(results[begin : begin + len(ops)])
             begin += len(ops)
 
-    async def _answer_each(
-        self, waiting: Sequence[tuple[list[Op], asyncio.Future[list[Result]]]], error: Exception
-    ) -> None:
+    async def _answer_each(self, waiting: Sequence[_Asked], error: Exception) -> None:
         """One of them may be to blame: the others need not fail with it."""
         if len(waiting) > 1 and may_be_of_one(error):
             for each in waiting:
@@ -432,17 +442,50 @@ class _Tick:
         else:
             fail(error, (answer for _, answer in waiting))
 
-    async def _results(self, ops: list[Op]) -> list[Result]:
+    async def _answer_without_model(self, waiting: Sequence[_Asked], error: ModelUnreachableError) -> None:
+        """The server's model is away, for all that need it: each would only wait as long again. The others do not."""
+        index = self._found()._index  # noqa: SLF001 - of this module
+        others = [(ops, answer) for ops, answer in waiting if index and not any(map(index.embeds, ops))]
+        if len(others) == len(waiting):
+            fail(error, (answer for _, answer in others))
+            return
+        left = {answer for _, answer in others}
+        fail(error, (answer for _, answer in waiting if answer not in left))
+        if others:
+            await self._answer(others)
+
+    async def _embed_each(self, waiting: Sequence[_Asked], error: Exception) -> None:
+        """One text may be to blame, or the index's own model is away: each is tried by itself, all at the same time."""
+        if len(waiting) == 1:
+            fail(error, [waiting[0][1]])
+            return
+        made = await asyncio.gather(*(self._vectors(ops) for ops, _ in waiting), return_exceptions=True)
+        for each, vectors in zip(waiting, made, strict=True):
+            if isinstance(vectors, BaseException):
+                fail(vectors if isinstance(vectors, Exception) else error, [each[1]])
+            else:
+                await self._answer([each], vectors)
+
+    async def _results(self, ops: list[Op], vectors: tuple[Vectors, Vectors]) -> list[Result]:
+        return await settled(_run(self.client, self._found(), ops, vectors))
+
+    async def _vectors(self, ops: list[Op]) -> tuple[Vectors, Vectors]:
+        store = self._found()
+        return await _vectors(store, store._batch(ops))  # noqa: SLF001 - of this module
+
+    def _found(self) -> RemoraStore:
         store = self._store()
         if store is None:
             raise RuntimeError("the store is gone")
-        return await settled(_run(self.client, store, ops))
+        return store
 
 
-async def _run(client: AsyncRemora, store: _Memory, ops: Iterable[Op]) -> list[Result]:
+async def _run(
+    client: AsyncRemora, store: _Memory, ops: Iterable[Op], vectors: tuple[Vectors, Vectors] | None = None
+) -> list[Result]:
     batch = store._batch(ops)  # noqa: SLF001 - of this module
     found: dict[int, Result] = {}
-    for held, request in batch.requests(*await _vectors(store, batch)):
+    for held, request in batch.requests(*(vectors or await _vectors(store, batch))):
         response = await _execute(client, batch, held, request)
         found.update(batch.results(held, response))
         for rest in batch.rests(held, response):
