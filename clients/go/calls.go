@@ -62,6 +62,9 @@ func (c *Client) mayCall() error {
 // filled is the request with what the client adds, and its request id. The caller's own message stays as it is.
 func (c *Client) filled(given proto.Message) (proto.Message, string) {
 	request := proto.Clone(given)
+	if !given.ProtoReflect().IsValid() { // nil, which gRPC sends as an empty request
+		request = given.ProtoReflect().New().Interface()
+	}
 	message := request.ProtoReflect()
 	fields := message.Descriptor().Fields()
 	if field := fields.ByName(minRevisionField); field != nil && !message.Has(field) {

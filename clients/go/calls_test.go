@@ -48,6 +48,19 @@ func TestAWriteIsRepeatedWithItsRequestIDAndKeepsTheCallersMessage(t *testing.T)
 	}
 }
 
+func TestNoRequestIsAnEmptyOne(t *testing.T) {
+	server := startScripted(t, &remorav1.AppendMessagesResponse{Revision: 7}, &remorav1.ListConversationsResponse{Revision: 9})
+	client := connect(t, remora.WithEndpoint(server.endpoint))
+	_, err := client.Conversations.AppendMessages(ctx, nil)
+	must(t, err)
+	_, err = client.Conversations.ListConversations(ctx, nil)
+	must(t, err)
+	written, read := request[remorav1.AppendMessagesRequest](t, server.received()[0]), request[remorav1.ListConversationsRequest](t, server.received()[1])
+	if written.RequestId == "" || read.MinRevision != 7 {
+		t.Fatalf("%v, then %v", written, read)
+	}
+}
+
 func TestAReadWaitsForWhatTheClientHasWritten(t *testing.T) {
 	server := startScripted(t, &remorav1.AppendMessagesResponse{Revision: 7}, &remorav1.ListMessagesResponse{Revision: 9})
 	client := connect(t, remora.WithEndpoint(server.endpoint))
