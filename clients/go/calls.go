@@ -6,12 +6,17 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"strings"
 	"time"
+	"unicode/utf8"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/peer"
+	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protopath"
+	"google.golang.org/protobuf/reflect/protorange"
 	"google.golang.org/protobuf/reflect/protoreflect"
 )
 
@@ -118,6 +123,9 @@ func (c *Client) repeated(ctx context.Context, asked call) error {
 		if err == nil {
 			return nil
 		}
+		if field := notUTF8(err, asked.request); field != "" {
+			return invalidField(field, "is not UTF-8: was it cut within a character, or is it in another encoding?")
+		}
 		context.sent = context.sent || reached
 		failure := toError(err, context)
 		pause, again := pauseBeforeRetry(failure, attempt, time.Since(began), time.Until(deadline))
@@ -135,6 +143,21 @@ func (c *Client) once(ctx context.Context, asked call) (reached bool, err error)
 	options := append(asked.options[:len(asked.options):len(asked.options)], grpc.Peer(&other))
 	err = c.conn.Invoke(ctx, asked.method, asked.request, asked.reply, options...)
 	return other.Addr != nil, err
+}
+
+// notUTF8 is the field because of which a request could not be encoded; empty if that is not why a call failed.
+func notUTF8(err error, request proto.Message) (field string) {
+	if said := status.Convert(err); said.Code() != codes.Internal || !strings.HasPrefix(said.Message(), "grpc: error while marshaling") {
+		return ""
+	}
+	_ = protorange.Range(request.ProtoReflect(), func(values protopath.Values) error {
+		if text, ok := values.Index(-1).Value.Interface().(string); ok && !utf8.ValidString(text) {
+			field = strings.TrimPrefix(values.Path[1:].String(), ".")
+			return protorange.Terminate
+		}
+		return nil
+	})
+	return field
 }
 
 // sleep ends early with the context, which the next attempt sees.

@@ -61,6 +61,19 @@ func TestNoRequestIsAnEmptyOne(t *testing.T) {
 	}
 }
 
+func TestATextThatIsNotUTF8IsNamedAndNothingIsSent(t *testing.T) {
+	server := startScripted(t)
+	client := connect(t, remora.WithEndpoint(server.endpoint))
+	_, err := client.Conversations.AppendMessages(ctx, &remorav1.AppendMessagesRequest{
+		ConversationId: "c",
+		Messages:       []*remorav1.Message{{Role: "user", Text: "hello"}, {Role: "user", Text: "Z\xc3"}},
+	})
+	said := "remora: INVALID_FIELD: messages[1].text is not UTF-8: was it cut within a character, or is it in another encoding?"
+	if !errors.Is(err, remora.InvalidField) || err.Error() != said || len(server.received()) != 0 {
+		t.Fatal(err)
+	}
+}
+
 func TestAReadWaitsForWhatTheClientHasWritten(t *testing.T) {
 	server := startScripted(t, &remorav1.AppendMessagesResponse{Revision: 7}, &remorav1.ListMessagesResponse{Revision: 9})
 	client := connect(t, remora.WithEndpoint(server.endpoint))
