@@ -134,7 +134,7 @@ public final class Remora implements AutoCloseable {
 
         /** The server, {@code unix:/path} or {@code host:port}; by default {@code $REMORA_ENDPOINT}, else where it listens by default. */
         public Builder endpoint(String endpoint) {
-            this.endpoint = Endpoint.require(endpoint, "endpoint");
+            this.endpoint = Endpoint.require(requireGiven(endpoint, "endpoint"), "endpoint");
             return this;
         }
 
@@ -150,6 +150,7 @@ public final class Remora implements AutoCloseable {
 
         /** How long a call may take, repeats included, if it has no deadline of its own; by default 2 seconds. */
         public Builder timeout(Duration timeout) {
+            requireGiven(timeout, "timeout");
             if (timeout.isNegative() || timeout.isZero()) {
                 throw RemoraException.invalidField("timeout", "is " + timeout + "; it must be greater than 0");
             }
@@ -159,7 +160,10 @@ public final class Remora implements AutoCloseable {
 
         /** Is kept in the records of writes: the agent and its run. */
         public Builder origin(String agentId, String runId) {
-            origin = Origin.newBuilder().setAgentId(agentId).setRunId(runId).build();
+            origin = Origin.newBuilder()
+                    .setAgentId(requireGiven(agentId, "agentId"))
+                    .setRunId(requireGiven(runId, "runId"))
+                    .build();
             return this;
         }
 
@@ -185,9 +189,16 @@ public final class Remora implements AutoCloseable {
             return this;
         }
 
+        private static <T> T requireGiven(T value, String field) {
+            if (value == null) {
+                throw RemoraException.invalidField(field, "is null; give one, or leave it out");
+            }
+            return value;
+        }
+
         /** Refuses what metadata cannot hold. The refusal does not show it: a token is a secret. */
         private static String requireSendable(String value, String field) {
-            if (value.isEmpty()) {
+            if (requireGiven(value, field).isEmpty()) {
                 throw RemoraException.invalidField(field, "is empty; give one, or leave it out");
             }
             if (!value.chars().allMatch(letter -> letter >= 0x20 && letter <= 0x7e)) {

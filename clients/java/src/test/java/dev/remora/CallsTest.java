@@ -58,6 +58,14 @@ class CallsTest {
     }
 
     @Test
+    void aTimeoutMayBeAsLongAsADurationIs() throws Exception {
+        try (ScriptedServer server = new ScriptedServer(GetStatusResponse.getDefaultInstance());
+                Remora client = Remora.builder().endpoint(server.endpoint()).timeout(Duration.ofSeconds(Long.MAX_VALUE)).build()) {
+            assertEquals(GetStatusResponse.getDefaultInstance(), client.admin().getStatus(GetStatusRequest.getDefaultInstance()));
+        }
+    }
+
+    @Test
     void aReadWaitsForWhatTheClientHasWritten() throws Exception {
         try (ScriptedServer server = new ScriptedServer(
                         AppendMessagesResponse.newBuilder().setRevision(7).build(), ListMessagesResponse.newBuilder().setRevision(9).build());

@@ -97,6 +97,19 @@ class EndpointTest {
         });
     }
 
+    @Test
+    void anOptionThatIsNullIsRefusedByItsName() {
+        Map<String, Runnable> options = Map.of(
+                "endpoint", () -> Remora.builder().endpoint(null),
+                "tenant", () -> Remora.builder().tenant(null),
+                "token", () -> Remora.builder().token(null),
+                "timeout", () -> Remora.builder().timeout(null),
+                "runId", () -> Remora.builder().origin("planner", null));
+        options.forEach((field, option) -> assertEquals(
+                field + " is null; give one, or leave it out",
+                assertThrows(RemoraException.class, option::run).getMessage()));
+    }
+
     private void refuses(String endpoint) {
         RemoraException refused =
                 assertThrows(RemoraException.class, () -> Endpoint.requireOwnDefault(endpoint, environment()));
