@@ -19,7 +19,7 @@ import {
 } from "./generated/remora/v1/memory_service_pb.js";
 import { type Message, MessageSchema } from "./generated/remora/v1/message_pb.js";
 import type { TextService } from "./generated/remora/v1/text_service_pb.js";
-import { invalidField, requireKnown, requireString } from "./refusals.js";
+import { invalidField, otherType, requireKnown, requireString } from "./refusals.js";
 import type { ServiceClient } from "./services.js";
 import { requireShape } from "./shapes.js";
 
@@ -171,7 +171,7 @@ export class ExtractiveMemory {
    * message among the `k` best. The first 32 KiB of the message count.
    */
   async get(sessionId: string, message: Said, within: FactsWithin = {}, options?: CallOptions): Promise<Fact[]> {
-    requireString(sessionId, "sessionId");
+    requireId(sessionId, "sessionId");
     requireKnown(within, ["k", "maxTokens"], "option");
     const { k = FACTS, maxTokens = MAX_TOKENS } = within;
     requirePositive(maxTokens, "maxTokens");
@@ -197,7 +197,7 @@ export class ExtractiveMemory {
 
   /** Finds facts in what the user says, adds them, and returns them. Messages of other roles have none. */
   async update(sessionId: string, message: Said, options?: CallOptions): Promise<Fact[]> {
-    requireString(sessionId, "sessionId");
+    requireId(sessionId, "sessionId");
     const given = messageOf(message);
     if (given.role !== "user" || !given.text) {
       return [];
@@ -209,7 +209,7 @@ export class ExtractiveMemory {
 
   /** Deletes the facts that were said in this session and nowhere else; returns how many there were. */
   async delete(sessionId: string, options?: CallOptions): Promise<bigint> {
-    requireString(sessionId, "sessionId");
+    requireId(sessionId, "sessionId");
     return this.facts.forgetConversation(sessionId, options);
   }
 }
@@ -235,7 +235,7 @@ export class VectorMemory {
     within: MessagesWithin = {},
     options?: CallOptions,
   ): Promise<MemoryItemHit[]> {
-    requireString(sessionId, "sessionId");
+    requireId(sessionId, "sessionId");
     requireKnown(within, ["k"], "option");
     const { k = HITS } = within;
     requirePositive(k, "k");
@@ -271,7 +271,7 @@ export class VectorMemory {
    * to the conversation of this name need not be stored here, too.
    */
   async update(sessionId: string, message: Said, options?: CallOptions): Promise<void> {
-    requireString(sessionId, "sessionId");
+    requireId(sessionId, "sessionId");
     const { id = "", role = "", text = "" } = messageOf(message);
     requireShort(text);
     if (text !== "") {
@@ -285,7 +285,7 @@ export class VectorMemory {
    * deleted with it.
    */
   async delete(sessionId: string, options?: CallOptions): Promise<bigint> {
-    requireString(sessionId, "sessionId");
+    requireId(sessionId, "sessionId");
     const selection = { case: "filter" as const, value: ofSession(sessionId) };
     return (await this.#memory.deleteMemoryItems({ userId: this.#userId, selection }, options)).deletedItems;
   }
@@ -305,10 +305,7 @@ export class MemoryBlocks {
 
   /** @internal Use `remora.blocks(userId)`. */
   constructor(services: Services, userId: string) {
-    requireString(userId, "userId");
-    if (userId === "") {
-      throw invalidField("userId", "is empty; it must have 1 to 512 bytes");
-    }
+    requireId(userId, "userId");
     this.userId = userId;
     this.static = new StaticMemory(services);
     this.extractive = new ExtractiveMemory(services, userId);
@@ -326,7 +323,7 @@ export class MemoryBlocks {
     within: ContentWithin = {},
     options?: CallOptions,
   ): Promise<MemoryContent> {
-    requireString(sessionId, "sessionId");
+    requireId(sessionId, "sessionId");
     requireKnown(within, ["k", "maxTokens"], "option");
     const { k = HITS, maxTokens = MAX_TOKENS } = within;
     requirePositive(k, "k");
@@ -373,7 +370,17 @@ function unsupported(operation: string): UnsupportedByBlockError {
   });
 }
 
-function requirePositive(value: number, field: string): void {
+function requireId(value: unknown, field: string): void {
+  requireString(value, field);
+  if (value === "") {
+    throw invalidField(field, "is empty; it must have 1 to 512 bytes");
+  }
+}
+
+function requirePositive(value: unknown, field: string): void {
+  if (typeof value !== "number") {
+    throw otherType(field, value, "a number");
+  }
   if (!(value > 0)) {
     throw invalidField(field, `is ${String(value)}; it must be at least 1`);
   }

@@ -7,12 +7,12 @@ import type { Conversation as ConversationRecord, ConversationSchema } from "./g
 import {
   type AppendMessagesResponse,
   type ConversationService,
-  type ListMessagesRequestSchema,
+  ListMessagesRequestSchema,
   MessageView,
   PageOrder,
 } from "./generated/remora/v1/conversation_service_pb.js";
 import {
-  type AssembleContextRequestSchema,
+  AssembleContextRequestSchema,
   type AssembleContextResponse,
   type MemoryService,
   type SearchMessagesRequestSchema,
@@ -22,7 +22,7 @@ import {
 import type { Message, MessageSchema } from "./generated/remora/v1/message_pb.js";
 import type { ConversationSummary } from "./generated/remora/v1/short_term_pb.js";
 import { taken } from "./pages.js";
-import { invalidField, otherType, requireKnown, requireSome, requireString } from "./refusals.js";
+import { invalidField, otherType, requireKnown, requireOptions, requireSome, requireString } from "./refusals.js";
 import type { ServiceClient } from "./services.js";
 import { fieldsOf, requireObject } from "./shapes.js";
 import { type ShortTerm, shortTermToProto, type Window, windowFromProto, writtenSummary } from "./short-term.js";
@@ -47,6 +47,13 @@ const PATHS: Readonly<Record<(typeof FIELDS)[number], string>> = {
   storageLimit: "storage_limit",
   shortTerm: "short_term",
 };
+
+const OF_CALLS = ["conversationId", "userId", "pageSize", "pageToken", "pageOrder", "maxTokens", "search"];
+const LIST_OPTIONS = [...fieldsOf(ListMessagesRequestSchema).filter((name) => !OF_CALLS.includes(name)), "oldestFirst"];
+const CONTEXT_OPTIONS = [
+  ...fieldsOf(AssembleContextRequestSchema).filter((name) => !OF_CALLS.includes(name)),
+  "recall",
+];
 
 /** The fields of a message of the contract as a plain object has them, without some. */
 type Fields<Schema extends DescMessage, Without extends string> = Omit<
@@ -126,11 +133,12 @@ export class Conversation {
   constructor(
     services: { conversations: ServiceClient<typeof ConversationService>; memory: ServiceClient<typeof MemoryService> },
     id: string,
-    { userId = "", ...fields }: ConversationOptions = {},
+    options: ConversationOptions = {},
   ) {
     requireString(id, "conversationId");
+    requireKnown(options, ["userId", ...FIELDS], "option of a conversation");
+    const { userId = "", ...fields } = options;
     requireString(userId, "userId");
-    requireKnown(fields, FIELDS, "option of a conversation");
     this.#conversations = services.conversations;
     this.#memory = services.memory;
     this.#created = { id, userId, ...toProto(fields) };
@@ -159,6 +167,7 @@ export class Conversation {
 
   /** The newest `limit` messages (Infinity: all), always in order, oldest first. Each page of 1,000 has the timeout. */
   async messages(limit = 100, which: ListOptions = {}, options?: CallOptions): Promise<Message[]> {
+    requireKnown(which, LIST_OPTIONS, "option of a list");
     const { oldestFirst = false, view = "window", ...filters } = which;
     if (view !== "window" && view !== "all") {
       throw invalidField("view", `is ${JSON.stringify(view)}; it must be "window" or "all"`);
@@ -176,8 +185,12 @@ export class Conversation {
 
   /** The messages of this conversation that answer a text, best first. The reply's `receiptId` is its receipt. */
   search(query: string, how: SearchOptions = {}, options?: CallOptions): Promise<SearchMessagesResponse> {
+    requireOptions(how, fieldsOf(SearchOptionsSchema));
     const { explain = false, minRevision = 0n, indexWait, pageToken = "", withoutReceipt = false, ...ranking } = how;
     requireString(query, "query");
+    if (query === "") {
+      throw invalidField("query", "is empty; it must have 1 to 32768 bytes");
+    }
     requireKnown(ranking, fieldsOf(SearchOptionsSchema), "option of a search");
     requireSome(ranking.k, "k");
     const request = {
@@ -195,6 +208,7 @@ export class Conversation {
    * together. The reply's `receiptId` is its receipt.
    */
   context(maxTokens = 4000, what: ContextOptions = {}, options?: CallOptions): Promise<AssembleContextResponse> {
+    requireOptions(what, CONTEXT_OPTIONS);
     const { recall = true, ...fields } = what;
     if (typeof recall !== "boolean") {
       requireObject(recall, "recall", "the options of a search, or a boolean");
@@ -216,10 +230,11 @@ export class Conversation {
    */
   async summarize(
     write: SummaryWriter,
-    { keepMessages, ifOver = false, model = "", ...unknown }: SummarizeOptions = {},
+    how: SummarizeOptions = {},
     options?: CallOptions,
   ): Promise<ConversationSummary | undefined> {
-    requireKnown(unknown, ["keepMessages", "ifOver", "model"], "option");
+    requireKnown(how, ["keepMessages", "ifOver", "model"], "option");
+    const { keepMessages, ifOver = false, model = "" } = how;
     requireSome(keepMessages, "keepMessages");
     if (typeof write !== "function") {
       throw otherType("write", write, "a function");

@@ -1,7 +1,7 @@
 // Facts of a user: what holds, or did, with sources and in two times.
 
 import type { MessageInitShape } from "@bufbuild/protobuf";
-import { timestampFromDate } from "@bufbuild/protobuf/wkt";
+import { type Timestamp, timestampFromDate } from "@bufbuild/protobuf/wkt";
 import type { CallOptions } from "./calls.js";
 import { InternalError } from "./errors.js";
 import type { Fact, FactSchema, FactSourceSchema, FactTimesSchema } from "./generated/remora/v1/fact_pb.js";
@@ -11,7 +11,7 @@ import type {
   SearchFactsResponse,
 } from "./generated/remora/v1/memory_service_pb.js";
 import { taken } from "./pages.js";
-import { requireKnown, requireSome } from "./refusals.js";
+import { otherType, requireKnown, requireSome, requireString } from "./refusals.js";
 import type { ServiceClient } from "./services.js";
 
 /** A fact to add: `{ subject: "user", predicate: "lives in", object: "Berlin", exclusive: true }`. */
@@ -70,6 +70,7 @@ export class Facts {
   readonly userId: string;
 
   constructor(memory: ServiceClient<typeof MemoryService>, userId: string) {
+    requireString(userId, "userId");
     this.#memory = memory;
     this.userId = userId;
   }
@@ -208,7 +209,14 @@ function extracted({ facts, ids }: ExtractFactsResponse): Fact[] {
 function timesOf({ validAt, recordedAt, atAnyTime = false }: AsOf): MessageInitShape<typeof FactTimesSchema> {
   return {
     atAnyTime,
-    ...(validAt && { validAt: timestampFromDate(validAt) }),
-    ...(recordedAt && { recordedAt: timestampFromDate(recordedAt) }),
+    ...(validAt && { validAt: timestampOf(validAt, "validAt") }),
+    ...(recordedAt && { recordedAt: timestampOf(recordedAt, "recordedAt") }),
   };
+}
+
+function timestampOf(date: Date, field: string): Timestamp {
+  if (!(date instanceof Date) || Number.isNaN(date.getTime())) {
+    throw otherType(field, date instanceof Date ? String(date) : date, "a valid Date");
+  }
+  return timestampFromDate(date);
 }

@@ -1,7 +1,7 @@
 // Lists in pages.
 
 import type { CallOptions } from "./calls.js";
-import { otherType } from "./refusals.js";
+import { invalidField, otherType } from "./refusals.js";
 
 const LARGEST_PAGE = 1000;
 
@@ -36,6 +36,9 @@ export async function taken<
 ): Promise<(readonly Item[])[]> {
   if (typeof limit !== "number" || Number.isNaN(limit)) {
     throw otherType("limit", limit, "a number");
+  }
+  if (limit < 0 || (Number.isFinite(limit) && !Number.isInteger(limit))) {
+    throw invalidField("limit", `is ${limit}; it must be a whole number from 0 on, or Infinity`);
   }
   const found: (readonly Item[])[] = [];
   let missing = limit;

@@ -54,16 +54,34 @@ export function requireSome(value: unknown, field: string): void {
 }
 
 /**
+ * Refuses what are no options: the letters of a text would be taken for their names.
+ *
+ * @throws WrongTypeError
+ */
+export function requireOptions(given: unknown, known: readonly string[]): asserts given is object {
+  if (typeof given !== "object" || given === null || Array.isArray(given)) {
+    throw otherType("options", given, `an object with ${namesOf(known)}`);
+  }
+}
+
+/**
  * Refuses what has a key that is not known: a misspelt one would be left out without a word. `place` is before its name.
  *
- * @throws InvalidFieldError
+ * @throws InvalidFieldError, WrongTypeError
  */
-export function requireKnown(given: object, known: readonly string[], what: string, place = ""): void {
+export function requireKnown(given: unknown, known: readonly string[], what: string, place = ""): void {
+  requireOptions(given, known);
   const unknown = Object.keys(given).find((key) => !known.includes(key));
   if (unknown !== undefined) {
-    const names = known.filter((name) => !name.startsWith("$"));
-    throw invalidField(place + unknown, `is no ${what}; there are ${names.sort().join(", ")}`);
+    throw invalidField(place + unknown, `is no ${what}; there are ${namesOf(known)}`);
   }
+}
+
+function namesOf(known: readonly string[]): string {
+  return known
+    .filter((name) => !name.startsWith("$"))
+    .sort()
+    .join(", ");
 }
 
 /**
@@ -71,7 +89,8 @@ export function requireKnown(given: object, known: readonly string[], what: stri
  *
  * @throws InvalidFieldError
  */
-export function requireMeant(given: object, known: readonly string[], others: readonly string[], what: string): void {
+export function requireMeant(given: unknown, known: readonly string[], others: readonly string[], what: string): void {
+  requireOptions(given, known);
   for (const key of Object.keys(given).filter((name) => !known.includes(name) && !others.includes(name))) {
     const meant = known.find((name) => isMisspelt(key, name));
     if (meant !== undefined) {
@@ -108,8 +127,17 @@ function editDistance(left: string, right: string): number {
 
 /** A value in a sentence: as JSON, or as Node shows what JSON does not have, and no more than the beginning of it. */
 export function shown(value: unknown): string {
-  const text = value instanceof Date ? "a Date" : (jsonOf(value) ?? inspect(value));
+  const isPlain = typeof value !== "object" || value === null || !hasOwnWay(value);
+  const text =
+    value instanceof Date
+      ? "a Date"
+      : ((isPlain ? jsonOf(value) : undefined) ?? inspect(value, { breakLength: Infinity, compact: true }));
   return text.length <= LONGEST_SHOWN ? text : `${text.slice(0, LONGEST_SHOWN - 3)}...`;
+}
+
+/** Whether it is a promise, a map, a set or a generator, of which JSON has nothing. */
+function hasOwnWay(value: object): boolean {
+  return "then" in value || (Symbol.iterator in value && !Array.isArray(value) && !ArrayBuffer.isView(value));
 }
 
 /** The value in JSON; undefined for what JSON does not have. */

@@ -98,6 +98,8 @@ export class Remora {
   constructor(options: RemoraOptions = {}) {
     requireKnown(options, OPTIONS, "option");
     const { agentId = "", runId = "", timeoutMs = DEFAULT_TIMEOUT_MS } = options;
+    requireString(agentId, "agentId");
+    requireString(runId, "runId");
     this.endpoint = resolveEndpoint(options.endpoint);
     const calls = new Calls({
       endpoint: this.endpoint,

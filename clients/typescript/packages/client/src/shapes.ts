@@ -13,6 +13,8 @@ const NUMBERS: ReadonlySet<ScalarType> = new Set([
   ScalarType.DOUBLE,
 ]);
 
+const LARGEST_INT32 = 2 ** 31 - 1;
+
 /** What a plain object may have for a message, a oneof by its own name. */
 export function fieldsOf(schema: DescMessage): string[] {
   return schema.members.map((member) => member.localName);
@@ -30,6 +32,10 @@ export function requireShape(schema: DescMessage, init: unknown, path = ""): voi
   requireObject(init, path || "request", `the fields of ${schema.name}`);
   if (init instanceof Date) {
     throw otherType(path || "request", init, `a ${schema.name}: timestampFromDate() makes one`);
+  }
+  if ("then" in init || Symbol.iterator in init) {
+    const remedy = "then" in init ? "await it" : "an array is made of it by [...it]";
+    throw otherType(path || "request", init, `an object with the fields of ${schema.name}: ${remedy}`);
   }
   const own = path && `${path}.`;
   requireKnown(init, ["$typeName", "$unknown", ...fieldsOf(schema)], `field of ${schema.name}`, own);
@@ -99,6 +105,9 @@ function requireScalar(type: ScalarType, value: unknown, path: string): void {
   }
   if (NUMBERS.has(type) && typeof value !== "number") {
     throw otherType(path, value, "a number");
+  }
+  if (type === ScalarType.INT32 && !(Number.isInteger(value) && Math.abs(value as number) <= LARGEST_INT32)) {
+    throw otherType(path, value, `a whole number of at most ${LARGEST_INT32}`);
   }
 }
 

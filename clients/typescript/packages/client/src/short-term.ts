@@ -7,7 +7,7 @@ import type {
   ShortTermPolicy,
   ShortTermPolicySchema,
 } from "./generated/remora/v1/short_term_pb.js";
-import { invalidField, requireKnown, requireSome, wrongType } from "./refusals.js";
+import { invalidField, otherType, requireKnown, requireSome, wrongType } from "./refusals.js";
 
 const MAX_TOKENS = 100_000;
 const SUMMARY_BYTES = 256 << 10;
@@ -95,6 +95,9 @@ export interface Window {
  * @throws InvalidFieldError for a type or an option that is not known, and for a number of nothing.
  */
 export function shortTermToProto(policy: ShortTerm): MessageInitShape<typeof ShortTermPolicySchema> {
+  if (typeof policy !== "object") {
+    throw otherType("shortTerm", policy, 'an object with a type, such as { type: "trim" }');
+  }
   const known = Object.hasOwn(KEYS, policy.type) ? KEYS[policy.type] : undefined;
   if (known === undefined) {
     throw invalidField("shortTerm.type", `is ${String(policy.type)}; it must be ${Object.keys(KEYS).join(", ")}`);

@@ -207,6 +207,116 @@ const MISTAKES: readonly (readonly [what: string, call: Call, answer: RegExp])[]
     /^WrongTypeError: scope\.userId is undefined; it must be a string$/,
   ],
   [
+    "a text as options",
+    () => new Remora(wrong("unix:/s")),
+    /^WrongTypeError: options is "unix:\/s"; it must be an object with agentId, endpoint, /,
+  ],
+  [
+    "null as options",
+    () => new Remora(wrong(null)),
+    /^WrongTypeError: options is null; it must be an object with agentId, /,
+  ],
+  [
+    "an agent that is no text",
+    () => new Remora({ agentId: wrong(5) }),
+    /^WrongTypeError: agentId is 5; it must be a string$/,
+  ],
+  [
+    "the user as options of a conversation",
+    (remora) => remora.conversation("c", wrong("ana")),
+    /^WrongTypeError: options is "ana"; it must be an object with attributes, .* userId$/,
+  ],
+  [
+    "a policy by its name",
+    (remora) => remora.conversation("c", { shortTerm: wrong("trim") }),
+    /^WrongTypeError: shortTerm is "trim"; it must be an object with a type, such as \{ type: "trim" \}$/,
+  ],
+  ...(["messages", "search", "context"] as const).map(
+    (name) =>
+      [
+        `null as options of ${name}`,
+        (remora: Remora) => chat(remora)[name](wrong(name === "search" ? "x" : 10), wrong(null)),
+        /^WrongTypeError: options is null; it must be an object with /,
+      ] as const,
+  ),
+  [
+    "null as options of a call",
+    (remora) => chat(remora).append({ role: "user", text: "hi" }, wrong(null)),
+    /^WrongTypeError: options is null; it must be an object with signal, timeoutMs$/,
+  ],
+  [
+    "a number as options of a call",
+    (remora) => chat(remora).get(wrong(5)),
+    /^WrongTypeError: options is 5; it must be an object with signal, timeoutMs$/,
+  ],
+  ["nothing to update", (remora) => chat(remora).update(wrong(undefined)), /^WrongTypeError: options is undefined; /],
+  [
+    "null as options of a summary",
+    (remora) => chat(remora).summarize(() => "x", wrong(null)),
+    /^WrongTypeError: options is null; it must be an object with ifOver, keepMessages, model$/,
+  ],
+  [
+    "an option that no list has",
+    (remora) => chat(remora).messages(10, wrong({ limit: 5 })),
+    /^InvalidFieldError: limit is no option of a list; there are .*oldestFirst, .* view$/,
+  ],
+  [
+    "a part of a message",
+    (remora) => chat(remora).messages(1.5),
+    /^InvalidFieldError: limit is 1.5; it must be a whole number/,
+  ],
+  [
+    "fewer than none",
+    (remora) => chat(remora).messages(-1),
+    /^InvalidFieldError: limit is -1; it must be a whole number/,
+  ],
+  ["an empty query", (remora) => chat(remora).search(""), /^InvalidFieldError: query is empty; it must have 1 to /],
+  [
+    "a part of a hit",
+    (remora) => chat(remora).search("x", { k: 1.5 }),
+    /^WrongTypeError: options.k is 1.5; it must be a whole number of at most 2147483647$/,
+  ],
+  [
+    "a budget that is no number",
+    (remora) => chat(remora).context(Number.NaN),
+    /^WrongTypeError: maxTokens is NaN; it must be a whole number /,
+  ],
+  [
+    "a message that is still promised",
+    (remora) => chat(remora).append(wrong(Promise.resolve({ role: "user", text: "hi" }))),
+    /^WrongTypeError: messages\[0\] is Promise .*; it must be an object with the fields of Message: await it$/,
+  ],
+  [
+    "messages in a set",
+    (remora) => chat(remora).append(wrong(new Set([1]))),
+    /^WrongTypeError: messages\[0\] is Set\(1\) \{ 1 \}; it must be .*: an array is made of it by \[...it\]$/,
+  ],
+  [
+    "facts of nobody",
+    (remora) => remora.facts(wrong(undefined)),
+    /^WrongTypeError: userId is undefined; it must be a string$/,
+  ],
+  [
+    "a text as a time",
+    (remora) => remora.facts("ana").listFacts({ validAt: wrong("2020") }),
+    /^WrongTypeError: validAt is "2020"; it must be a valid Date$/,
+  ],
+  [
+    "a date that is none",
+    (remora) => remora.facts("ana").search("x", { recordedAt: new Date(Number.NaN) }),
+    /^WrongTypeError: recordedAt is "Invalid Date"; it must be a valid Date$/,
+  ],
+  [
+    "a session without a name",
+    (remora) => remora.blocks("ana").update("", "x"),
+    /^InvalidFieldError: sessionId is empty; /,
+  ],
+  [
+    "a budget as text",
+    (remora) => remora.blocks("ana").extractive.get("s", "x", { maxTokens: wrong("5") }),
+    /^WrongTypeError: maxTokens is "5"; it must be a number$/,
+  ],
+  [
     "no request",
     (remora) => remora.memory.searchMessages(wrong(undefined)),
     /^WrongTypeError: request is undefined; it must /,
