@@ -2599,7 +2599,7 @@ type ListTracesRequest struct {
 	// attributes have each of them with an equal value. Objects are equal whatever the order of their members, numbers by
 	// their value. Members of more than 1,024 bytes as JSON cannot be compared, and are refused here. Empty: any.
 	Attributes []byte `protobuf:"bytes,1,opt,name=attributes,proto3" json:"attributes,omitempty"`
-	// Only traces with a span of this user. Empty: of anybody's.
+	// Only traces with a span of this user; with `attributes`, one that also has those. Empty: of anybody's.
 	UserId string `protobuf:"bytes,2,opt,name=user_id,json=userId,proto3" json:"user_id,omitempty"`
 	// Default 100; more than 1,000 is lowered to 1,000; negative is refused. A page ends before 3 MiB.
 	PageSize int32 `protobuf:"varint,3,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`

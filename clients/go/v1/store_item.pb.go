@@ -45,7 +45,8 @@ type StoreItem struct {
 	UpdateTime *timestamppb.Timestamp `protobuf:"bytes,8,opt,name=update_time,json=updateTime,proto3" json:"update_time,omitempty"`
 	// Output only. The revision that last wrote it.
 	Revision uint64 `protobuf:"varint,9,opt,name=revision,proto3" json:"revision,omitempty"`
-	// Input only. What it is found by in a search with a query; up to 256. A write of the item replaces all of them.
+	// Input only. What it is found by in a search with a query; up to 256, those of one model with one dimension. A write of the
+	// item replaces all of them.
 	Vectors       []*ItemVector `protobuf:"bytes,15,rep,name=vectors,proto3" json:"vectors,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

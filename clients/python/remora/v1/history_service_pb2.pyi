@@ -1330,7 +1330,7 @@ class ListTracesRequest(_message.Message):
     their value. Members of more than 1,024 bytes as JSON cannot be compared, and are refused here. Empty: any.
     """
     user_id: _builtins.str
-    """Only traces with a span of this user. Empty: of anybody's."""
+    """Only traces with a span of this user; with `attributes`, one that also has those. Empty: of anybody's."""
     page_size: _builtins.int
     """Default 100; more than 1,000 is lowered to 1,000; negative is refused. A page ends before 3 MiB."""
     page_token: _builtins.str

@@ -68,7 +68,9 @@ class StoreItem(_message.Message):
 
     @_builtins.property
     def vectors(self) -> _containers.RepeatedCompositeFieldContainer[Global___ItemVector]:
-        """Input only. What it is found by in a search with a query; up to 256. A write of the item replaces all of them."""
+        """Input only. What it is found by in a search with a query; up to 256, those of one model with one dimension. A write of the
+        item replaces all of them.
+        """
 
     def __init__(
         self,

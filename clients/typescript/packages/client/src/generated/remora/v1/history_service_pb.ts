@@ -1451,7 +1451,7 @@ export type ListTracesRequest = Message<"remora.v1.ListTracesRequest"> & {
   attributes: Uint8Array;
 
   /**
-   * Only traces with a span of this user. Empty: of anybody's.
+   * Only traces with a span of this user; with `attributes`, one that also has those. Empty: of anybody's.
    *
    * @generated from field: string user_id = 2;
    */

@@ -85,7 +85,8 @@ export type StoreItem = Message<"remora.v1.StoreItem"> & {
   revision: bigint;
 
   /**
-   * Input only. What it is found by in a search with a query; up to 256. A write of the item replaces all of them.
+   * Input only. What it is found by in a search with a query; up to 256, those of one model with one dimension. A write of the
+   * item replaces all of them.
    *
    * @generated from field: repeated remora.v1.ItemVector vectors = 15;
    */
