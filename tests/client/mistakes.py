@@ -157,6 +157,23 @@ MESSAGES = (
     Mistake('chat.append("hello")', WrongTypeError, f"the message is 'hello' (a str); {_NO_MESSAGE}"),
     Mistake("chat.append(5)", WrongTypeError, f"the message is 5 (an int); {_NO_MESSAGE}"),
     Mistake('chat.append([HELLO, "hi"])', WrongTypeError, f"messages[1]: the message is 'hi' (a str); {_NO_MESSAGE}"),
+    Mistake(
+        "chat.append(count())",
+        WrongTypeError,
+        "the message is count(0) (a count); it must be a dict such as "
+        f"{_EXAMPLE}, a Message or a chat object: list() makes a list of what it gives",
+    ),
+    Mistake(
+        "chat.append(Message)",
+        WrongTypeError,
+        f"the message is <class 'remora.messages.Message'> (a type); {_NO_MESSAGE}",
+    ),
+    Mistake("chat.append(Unshowable())", WrongTypeError, f"the message is <Unshowable> (an Unshowable); {_NO_MESSAGE}"),
+    Mistake(
+        'chat.append({"role": "user", "content": "hi", "name": 7})',
+        WrongTypeError,
+        "name is 7 (an int); it must be a str",
+    ),
     Mistake("chat.append([])", InvalidFieldError, "messages has 0 messages; give 1 to 1,000 at once"),
     Mistake(
         'chat.append(role="user", content="hi")',
@@ -673,6 +690,30 @@ RECORDS = (
     Mistake('Vector("v", [])', InvalidFieldError, "values has 0 numbers; it must have 1 to 4,096"),
     Mistake(
         'Vector("v", np.ones((2, 2)))', InvalidFieldError, "values is an array of 2 dimensions; give one row of numbers"
+    ),
+    Mistake('memory.vectors("docs").upsert([])', InvalidFieldError, "vectors has 0 items; give 1 to 10,000"),
+    Mistake("memory.workflows.save_steps([])", InvalidFieldError, "steps has 0 items; give 1 to 1,000"),
+    Mistake("memory.history.add_events([])", InvalidFieldError, "events has 0 items; give 1 to 1,000"),
+    Mistake('memory.user("ana").facts.add([])', InvalidFieldError, "facts has 0 items; give 1 to 1,000"),
+    Mistake('memory.user("ana").memory_items.add([])', InvalidFieldError, "items has 0 items; give 1 to 1,000"),
+    Mistake("chat.edit([])", InvalidFieldError, "edits has 0 items; give 1 to 1,000"),
+    Mistake('MemoryItem("x", ttl=1e300)', InvalidFieldError, "ttl is 1e+300; it must be from 0.001 to 3,155,760,000"),
+    Mistake(
+        'Vector("v", np.array([1 + 2j]))',
+        InvalidFieldError,
+        "values is an array of complex numbers; give real ones, such as its `real`",
+    ),
+    Mistake(
+        'Condition("topic", "in", ["travel", "leave"])',
+        WrongTypeError,
+        "values[0] is ['travel', 'leave'] (a list); it must be a bool, an int, a number, a str or None: give what is "
+        "in it one by one",
+    ),
+    Mistake(
+        "chat.working_memory.using(schema=Model)",
+        WrongTypeError,
+        "schema is <class 'tests.client.test_mistakes.Model'> (a type); it must be a dict or None: its "
+        "model_json_schema() is one",
     ),
     Mistake(
         'memory.vectors("docs").upsert({"id": "v"})',

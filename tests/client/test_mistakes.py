@@ -7,6 +7,7 @@ import sys
 import traceback
 from collections.abc import Iterator
 from datetime import UTC, date, datetime, timedelta
+from itertools import count
 from pathlib import Path
 
 import grpc
@@ -21,6 +22,7 @@ from remora import (
     Condition,
     Embedding,
     HistoryEntry,
+    MemoryItem,
     Message,
     Remora,
     RemoraError,
@@ -37,13 +39,30 @@ from remora import (
     testing,
 )
 
+
+class Unshowable:
+    """What cannot be written, such as a row of a database whose session has ended."""
+
+    def __repr__(self) -> str:
+        raise RuntimeError("the session has ended")
+
+
+class Model:
+    """Looks like pydantic's."""
+
+    @classmethod
+    def model_json_schema(cls) -> dict[str, object]:
+        return {}
+
+
 HELLO = {"role": "user", "content": "hello"}
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
 VALUES = {
     "HELLO": HELLO, "NOON": NOON, "AnyOf": AnyOf, "Condition": Condition, "Embedding": Embedding, "Message": Message,
     "Remora": Remora, "Step": Step, "date": date, "datetime": datetime, "edits": edits, "timedelta": timedelta,
     "HistoryEntry": HistoryEntry, "Suspension": Suspension, "TimelineEvent": TimelineEvent, "Vector": Vector,
-    "WorkflowRun": WorkflowRun, "Summarize": Summarize, "Tls": Tls, "Trim": Trim, "np": np,
+    "WorkflowRun": WorkflowRun, "Summarize": Summarize, "Tls": Tls, "Trim": Trim, "np": np, "count": count,
+    "MemoryItem": MemoryItem, "Model": Model, "Unshowable": Unshowable,
 }  # fmt: skip
 
 
@@ -120,6 +139,12 @@ def test_a_message_that_is_too_large_says_how_large_it_is_and_may_be(names: dict
         eval('chat.append({"role": "user", "content": "é" * 600_000})', names)
 
     assert (caught.value.size_bytes, caught.value.limit_bytes) == (1_200_000, 1 << 20)
+
+
+def test_a_timeout_may_be_as_long_as_a_float_is(endpoint: str) -> None:
+    for timeout in (1e10, sys.maxsize, sys.float_info.max):
+        with Remora(endpoint, timeout=timeout) as memory:
+            assert memory.count_tokens("hello").total == 1
 
 
 def test_no_typo_reaches_another_user(endpoint: str, names: dict[str, object]) -> None:

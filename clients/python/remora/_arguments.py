@@ -99,6 +99,9 @@ class _Demands(NamedTuple):
             raise _refusals.too_many(self.owner, [name for name, _ in self.positional], len(given), advice)
         name, check = self.rest
         for position, value in enumerate(given[len(self.positional) :]):
+            if isinstance(value, list | tuple | set) and not check.admits(value):
+                expected = f"{check.expected}: give what is in it one by one"
+                raise _refusals.wrong_type(f"{name}[{position}]", value, expected)
             check.require(value, f"{name}[{position}]")
 
 

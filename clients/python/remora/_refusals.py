@@ -1,6 +1,6 @@
 """How a mistake in a call is answered: by one class and one sentence that names the field, the value and a remedy."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import date, datetime, timedelta
 from difflib import get_close_matches
 from typing import TypeVar
@@ -159,7 +159,7 @@ def shown_alone(value: object) -> str:
     """A value for people; a long one is cut, and one that cannot be written is its type."""
     try:
         text = repr(value)
-    except (ValueError, RecursionError):  # a number of thousands of digits, lists in lists
+    except Exception:  # noqa: BLE001 - a number of thousands of digits, lists in lists, what a caller's own class raises
         text = f"<{type(value).__name__}>"
     return text if len(text) <= LONGEST_SHOWN else f"{text[: LONGEST_SHOWN - 3]}..."
 
@@ -198,12 +198,21 @@ def _sharing_words(name: str, known: Collection[str]) -> str | None:
 
 
 def _remedy(value: object, expected: str) -> str:
-    if "datetime" in expected and isinstance(value, str):
-        return ": datetime.fromisoformat() makes one"
-    if "datetime" in expected and isinstance(value, date) and not isinstance(value, datetime):
-        return ": add a time of day and a time zone"
+    if "datetime" in expected:
+        return _remedy_of_time(value)
     if "number" in expected and isinstance(value, timedelta):
         return ": its total_seconds() is one"
     if expected.startswith("a list") and isinstance(value, str):
         return f": put it into one, [{shown_alone(value)}]"
+    if isinstance(value, Iterator) and ("a list" in expected or "a message" in expected.lower()):
+        return ": list() makes a list of what it gives"
+    if "a dict" in expected and isinstance(value, type) and hasattr(value, "model_json_schema"):
+        return ": its model_json_schema() is one"
     return ""
+
+
+def _remedy_of_time(value: object) -> str:
+    if isinstance(value, str):
+        return ": datetime.fromisoformat() makes one"
+    is_day = isinstance(value, date) and not isinstance(value, datetime)
+    return ": add a time of day and a time zone" if is_day else ""

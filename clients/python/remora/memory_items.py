@@ -7,7 +7,7 @@ from typing import Annotated, Any, ClassVar, Self, TypeAlias
 
 from remora import _json, _refusals
 from remora._arguments import checked_fields
-from remora._bounds import Finite, Items, Name, OptionalId, Size, Time
+from remora._bounds import Between, Items, Name, OptionalId, Size, Time
 from remora._times import optional_time, to_duration, to_timestamp
 from remora._views import Decoders, View, unchanged, view
 from remora.attributes import scalar_to_proto
@@ -68,9 +68,9 @@ class MemoryItem(View):
         metadata: Mapping[str, Any] | None = None,
         id: OptionalId | None = None,  # noqa: A002 - the field's name
         expire_time: Time | None = None,
-        ttl: Annotated[float, Finite(above=0)] | None = None,
+        ttl: Annotated[float, Between(0.001, 3_155_760_000)] | None = None,
     ) -> None:
-        """`ttl` is how many seconds the item lives from its write on, instead of an `expire_time`."""
+        """`ttl` is how many seconds the item lives from its write on, instead of an `expire_time`: up to 100 years."""
         if ttl is not None and expire_time is not None:
             raise _refusals.invalid("ttl", "is not taken beside expire_time: one of them says how long it lives")
         wire = memory_item_pb2.MemoryItem(

@@ -194,7 +194,7 @@ SPEAKING_KEYS = frozenset({"content", "tool_calls", "function_call", "refusal", 
 def _split(message: ChatMessage) -> tuple[ChatMessage, MessageExtras]:
     """The chat message, and what a mapping says besides. Raises an InvalidFieldError for what is no chat message."""
     if not isinstance(message, Mapping):
-        if not (hasattr(message, "model_dump") or hasattr(message, "role")):
+        if isinstance(message, type) or not (hasattr(message, "model_dump") or hasattr(message, "role")):
             raise _refusals.wrong_type("the message", message, MESSAGE)
         return _object_form(message), {}
     if is_item(message):

@@ -43,6 +43,8 @@ def packed(numbers: Numbers | Embedding, name: str, expected: str = ACCEPTED) ->
     dimensions = getattr(numbers, "ndim", 1)
     if dimensions != 1:
         raise _refusals.invalid(name, f"is an array of {dimensions} dimensions; give one row of numbers")
+    if getattr(getattr(numbers, "dtype", None), "kind", "") == "c":
+        raise _refusals.invalid(name, "is an array of complex numbers; give real ones, such as its `real`")
     values = tuple(numbers)
     if not 1 <= len(values) <= MOST_DIMENSIONS:
         raise _refusals.invalid(name, f"has {len(values):,} numbers; it must have 1 to {MOST_DIMENSIONS:,}")

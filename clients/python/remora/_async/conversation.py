@@ -247,7 +247,7 @@ class AsyncConversation:
 
     async def edit(
         self,
-        edits: Collection[Edit],
+        edits: Annotated[Collection[Edit], Items(1000, least=1)],
         *,
         allow_missing: bool = False,
         request_id: RequestId | None = None,
@@ -356,7 +356,11 @@ class AsyncConversation:
         return response.deleted_messages
 
     async def save_steps(
-        self, steps: Collection[Step], *, request_id: RequestId | None = None, timeout: Seconds | None = None
+        self,
+        steps: Annotated[Collection[Step], Items(1000, least=1)],
+        *,
+        request_id: RequestId | None = None,
+        timeout: Seconds | None = None,
     ) -> None:
         """Saves up to 1,000 steps, all or none; a step whose id is known is replaced. The conversation must exist."""
         request = history.SaveStepsRequest(steps=[step.to_proto(self.id, self.user_id) for step in steps])

@@ -26,7 +26,7 @@ class AsyncFacts:
 
     async def add(
         self,
-        facts: Fact | Annotated[Collection[Fact], Items(1000)],
+        facts: Fact | Annotated[Collection[Fact], Items(1000, least=1)],
         *,
         source: FactSource | None = None,
         request_id: RequestId | None = None,

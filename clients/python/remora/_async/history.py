@@ -6,7 +6,7 @@ from typing import Annotated, TypeAlias, Unpack
 
 from remora._arguments import checked
 from remora._async.calls import LARGEST_PAGE, AsyncCalls, page_size
-from remora._bounds import Between, Count, Id, Limit, Name, RequestId, Seconds, Size, Time
+from remora._bounds import Between, Count, Id, Items, Limit, Name, RequestId, Seconds, Size, Time
 from remora._records import Members, members
 from remora._times import to_timestamp
 from remora.history import (
@@ -123,7 +123,11 @@ class AsyncHistory:
         return response.deleted
 
     async def save_entry_steps(
-        self, steps: Collection[EntryStep], *, request_id: RequestId | None = None, timeout: Seconds | None = None
+        self,
+        steps: Annotated[Collection[EntryStep], Items(1000, least=1)],
+        *,
+        request_id: RequestId | None = None,
+        timeout: Seconds | None = None,
     ) -> None:
         """Saves up to 1,000 `steps` of existing entries, all or none; one whose id is known in its entry is replaced.
 
@@ -185,7 +189,11 @@ class AsyncHistory:
         return response.deleted
 
     async def add_events(
-        self, events: Collection[TimelineEvent], *, request_id: RequestId | None = None, timeout: Seconds | None = None
+        self,
+        events: Annotated[Collection[TimelineEvent], Items(1000, least=1)],
+        *,
+        request_id: RequestId | None = None,
+        timeout: Seconds | None = None,
     ) -> None:
         """Adds up to 1,000 timeline `events`, of any runs, all or none. One that is there already is skipped.
 

@@ -28,7 +28,7 @@ class AsyncMemoryItems:
 
     async def add(
         self,
-        items: str | MemoryItem | Annotated[Collection[MemoryItem], Items(1000)],
+        items: str | MemoryItem | Annotated[Collection[MemoryItem], Items(1000, least=1)],
         *,
         request_id: RequestId | None = None,
         timeout: Seconds | None = None,

@@ -7,7 +7,7 @@ from typing import Annotated
 from remora import _refusals
 from remora._arguments import checked
 from remora._async.calls import LARGEST_PAGE, AsyncCalls
-from remora._bounds import Between, Finite, Id, Name, RequestId, Seconds
+from remora._bounds import Between, Finite, Id, Items, Name, RequestId, Seconds
 from remora.embeddings import Embedding
 from remora.filters import Where, where_to_proto
 from remora.v1 import vector_pb2
@@ -44,7 +44,7 @@ class AsyncVectors:
 
     async def upsert(
         self,
-        vectors: Vector | Collection[Vector],
+        vectors: Vector | Annotated[Collection[Vector], Items(10_000, least=1)],
         *,
         request_id: RequestId | None = None,
         timeout: Seconds | None = None,

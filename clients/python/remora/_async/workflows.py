@@ -7,7 +7,7 @@ from typing import Annotated, Unpack
 from remora import _refusals
 from remora._arguments import checked
 from remora._async.calls import LARGEST_PAGE, AsyncCalls, page_size
-from remora._bounds import AtLeast, Count, Id, IfMissing, Limit, RequestId, Revision, Seconds, Time
+from remora._bounds import AtLeast, Count, Id, IfMissing, Items, Limit, RequestId, Revision, Seconds, Time
 from remora._records import Members, members
 from remora._times import to_timestamp
 from remora.filters import Where, where_to_proto
@@ -197,7 +197,11 @@ class AsyncWorkflows:
         return WorkflowStats.from_proto(response)
 
     async def save_steps(
-        self, steps: Collection[WorkflowStep], *, request_id: RequestId | None = None, timeout: Seconds | None = None
+        self,
+        steps: Annotated[Collection[WorkflowStep], Items(1000, least=1)],
+        *,
+        request_id: RequestId | None = None,
+        timeout: Seconds | None = None,
     ) -> None:
         """Saves up to 1,000 `steps`, of any runs, all or none; a step whose id is known in its run is replaced."""
         request = wire.SaveWorkflowStepsRequest(steps=[step.to_proto() for step in steps])

@@ -40,6 +40,8 @@ OPTIONS: tuple[tuple[str, str | int], ...] = (
 )
 
 LARGEST_PAGE = 1000
+LONGEST_SECONDS = 1e9
+"""gRPC takes a deadline of some centuries for one that has passed."""
 
 
 def page_size(limit: int | None) -> int:
@@ -245,7 +247,7 @@ class Calls:
         attempt = 0
         while True:
             try:
-                return method(request, timeout=deadline - time.monotonic())
+                return method(request, timeout=min(deadline - time.monotonic(), LONGEST_SECONDS))
             except grpc.RpcError as error:
                 sent = sent or was_sent(error)
                 failure = self._failure(error, previous, allowed)

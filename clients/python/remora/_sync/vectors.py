@@ -6,7 +6,7 @@ from typing import Annotated
 
 from remora import _refusals
 from remora._arguments import checked
-from remora._bounds import Between, Finite, Id, Name, RequestId, Seconds
+from remora._bounds import Between, Finite, Id, Items, Name, RequestId, Seconds
 from remora._sync.calls import LARGEST_PAGE, Calls
 from remora.embeddings import Embedding
 from remora.filters import Where, where_to_proto
@@ -44,7 +44,7 @@ class Vectors:
 
     def upsert(
         self,
-        vectors: Vector | Collection[Vector],
+        vectors: Vector | Annotated[Collection[Vector], Items(10_000, least=1)],
         *,
         request_id: RequestId | None = None,
         timeout: Seconds | None = None,

@@ -41,6 +41,8 @@ def require_message(message: Mapping[str, Any]) -> None:
             raise _refusals.invalid("content", "has no parts; it must be a str or a list of parts")
         for position, part in enumerate(content):
             _require_part(part, f"content[{position}]")
+    if not isinstance(message.get("name"), str | None):
+        raise _refusals.wrong_type("name", message["name"], "a str")
     _require_calls(message.get("tool_calls"))
 
 
