@@ -1,6 +1,7 @@
 """Deadlines, repeats, request ids, revisions and the channel."""
 
 import asyncio
+import pickle
 import threading
 import time
 from collections.abc import Callable
@@ -66,6 +67,55 @@ def test_a_closed_client_does_not_call(connect: Callable[..., Remora], server: S
 
     with pytest.raises(RuntimeError, match="closed"):
         client.count_conversations()
+
+
+def test_a_call_under_way_is_told_that_its_client_was_closed(server: ScriptedServer) -> None:
+    called, released = threading.Event(), threading.Event()
+
+    def wait(_: wire.AppendMessagesRequest) -> wire.AppendMessagesResponse:
+        called.set()
+        released.wait(PATIENCE)
+        return wire.AppendMessagesResponse()
+
+    server.answer("AppendMessages", wait)
+    client = Remora(server.endpoint, timeout=PATIENCE)
+    with ThreadPoolExecutor(1) as pool:
+        appending = pool.submit(client.conversation("c").append, HELLO)
+        called.wait(PATIENCE)
+        client.close()
+        with pytest.raises(errors.ClientClosedError, match="closed while this was under way; a write may") as refused:
+            appending.result()
+        released.set()
+
+    assert refused.value.request_id == server.request(wire.AppendMessagesRequest).request_id
+
+
+def test_a_task_whose_client_is_closed_is_not_cancelled(server: ScriptedServer) -> None:
+    called, released = threading.Event(), threading.Event()
+
+    def wait(_: wire.AppendMessagesRequest) -> wire.AppendMessagesResponse:
+        called.set()
+        released.wait(PATIENCE)
+        return wire.AppendMessagesResponse()
+
+    server.answer("AppendMessages", wait)
+
+    async def closed() -> None:
+        client = AsyncRemora(server.endpoint, timeout=PATIENCE)
+        appending = asyncio.create_task(client.conversation("c").append(HELLO))
+        await asyncio.to_thread(called.wait, PATIENCE)
+        await client.close()
+        with pytest.raises(errors.ClientClosedError, match="closed while this was under way; a write may"):
+            await appending
+
+    asyncio.run(closed())
+    released.set()
+
+
+def test_a_client_says_that_it_cannot_be_pickled(client: Remora) -> None:
+    for held in (client, client.conversation("c"), client.user("u").facts):
+        with pytest.raises(TypeError, match="a client can be neither pickled nor copied: make another"):
+            pickle.dumps(held)
 
 
 def test_a_client_closes_twice(connect: Callable[..., Remora], server: ScriptedServer) -> None:

@@ -29,6 +29,16 @@ async def written(write: SummaryWriter, instruction: str, text: str) -> str:
     return answer
 
 
+ENDED = (asyncio.CancelledError, grpc.aio.UsageError)
+"""What a call ends with, besides an RpcError, where its channel is closed meanwhile."""
+
+
+def is_cancelled() -> bool:
+    """Whether somebody cancels the running task."""
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0
+
+
 class Method(Protocol[Request_contra, Response_co]):
     """One RPC of a stub."""
 

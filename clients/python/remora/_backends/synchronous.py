@@ -22,6 +22,15 @@ def written(write: SummaryWriter, instruction: str, text: str) -> str:
     return write(instruction, text)
 
 
+ENDED = (ValueError,)
+"""What a call ends with, besides an RpcError, where its channel is closed meanwhile."""
+
+
+def is_cancelled() -> bool:
+    """Whether somebody cancels the running task: there is none."""
+    return False
+
+
 class Method(Protocol[Request_contra, Response_co]):
     """One RPC of a stub."""
 

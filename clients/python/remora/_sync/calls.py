@@ -6,7 +6,7 @@ import time
 import uuid
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Protocol, TypeVar, cast
+from typing import NoReturn, Protocol, TypeVar, cast
 
 import grpc
 
@@ -15,7 +15,7 @@ from remora._backends import synchronous as backend
 from remora._identified import identified
 from remora._retry import pause_before_retry
 from remora._revision import LatestRevision
-from remora._status import to_exception, was_sent
+from remora._status import closed_meanwhile, to_exception, was_sent
 from remora._sync.stubs import Stubs
 from remora.address import require_own_default
 from remora.errors import (
@@ -126,6 +126,10 @@ class Calls:
         self._connection: _Connection | None = None
         self._closed = False
         _forks.track(self)
+
+    def __reduce__(self) -> NoReturn:
+        """Raises TypeError: the connection belongs to this process."""
+        raise TypeError("a client can be neither pickled nor copied: make another where it is needed")
 
     @property
     def stubs(self) -> Stubs:
@@ -248,6 +252,10 @@ class Calls:
         while True:
             try:
                 return method(request, timeout=min(deadline - time.monotonic(), LONGEST_SECONDS))
+            except backend.ENDED:
+                if self._closed and not backend.is_cancelled():
+                    raise closed_meanwhile() from None
+                raise
             except grpc.RpcError as error:
                 sent = sent or was_sent(error)
                 failure = self._failure(error, previous, allowed)
@@ -260,6 +268,8 @@ class Calls:
             backend.sleep(pause)
 
     def _failure(self, error: grpc.RpcError, previous: RemoraError | None, allowed: float) -> RemoraError:
+        if self._closed and cast("FailedCall", error).code() is grpc.StatusCode.CANCELLED:
+            return closed_meanwhile()
         failure = to_exception(error, self.endpoint, allowed, tls=self._tls is not None)
         passing = (ConnectionFailedError, ModelUnreachableError)
         if isinstance(failure, DeadlineExceededError) and isinstance(previous, passing):
