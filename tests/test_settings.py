@@ -379,6 +379,27 @@ def test_a_value_that_cannot_be_used_is_named(name: str, wrong: object) -> None:
         load({name: wrong}, {})
 
 
+@pytest.mark.parametrize(
+    ("content", "told"),
+    [
+        ("threads: five", "threads must be a whole number from 1 to 1024, not 'five'"),
+        ("threads: 1.5", "threads must be a whole number from 1 to 1024, not 1.5"),
+        ("insecure: perhaps", "insecure must be true or false, not 'perhaps'"),
+        (
+            "memory_limit: 5 gallons",
+            "memory_limit must be a number of bytes, such as 1048576, 64MiB or 1GiB, not '5 gallons'",
+        ),
+        ("default_timeout: 5s", "default_timeout must be a number of seconds, not '5s'"),
+        ("shutdown_grace: 86401", "shutdown_grace must be a number of seconds, at most 86,400, not 86401"),
+    ],
+)
+def test_a_value_that_cannot_be_used_is_shown(tmp_path: Path, content: str, told: str) -> None:
+    with pytest.raises(SettingsError) as refusal:
+        load({}, {}, file_of(tmp_path, content))
+
+    assert str(refusal.value).endswith(f"remora.yaml: {told}")
+
+
 def test_an_unknown_variable_is_an_error_that_names_it() -> None:
     with pytest.raises(SettingsError, match="no setting REMORA_DTA; did you mean REMORA_DATA"):
         load({}, {"REMORA_DTA": "/d"})

@@ -185,7 +185,7 @@ def _short(value: object) -> str:
 def _whole(minimum: int, maximum: int) -> Callable[[object], int]:
     def parse(value: object) -> int:
         if not isinstance(value, int) or isinstance(value, bool) or not minimum <= value <= maximum:
-            raise ValueError(f"must be a whole number from {minimum} to {maximum}")
+            raise ValueError(f"must be a whole number from {minimum} to {maximum}, not {spelling.shown(value)}")
         return value
 
     return parse
@@ -193,7 +193,7 @@ def _whole(minimum: int, maximum: int) -> Callable[[object], int]:
 
 def _seconds(value: object) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value <= 600:
-        raise ValueError("must be a number of seconds, above 0 and at most 600")
+        raise ValueError(f"must be a number of seconds, above 0 and at most 600, not {spelling.shown(value)}")
     return float(value)
 
 

@@ -198,7 +198,7 @@ def _flag(value: object) -> bool:
     words = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}
     found = words.get(str(value).lower())
     if found is None:
-        raise ValueError("must be true or false")
+        raise ValueError(f"must be true or false, not {spelling.shown(value)}")
     return found
 
 
@@ -206,14 +206,14 @@ def _on_or_off(value: object) -> bool:
     words = {"on": True, "off": False, "true": True, "false": False}  # YAML 1.1 reads on and off as these
     found = words.get(str(value).lower())
     if found is None:
-        raise ValueError("must be on or off")
+        raise ValueError(f"must be on or off, not {spelling.shown(value)}")
     return found
 
 
 def _whole(minimum: int, maximum: int) -> Parse:
     def parse(value: object) -> int:
         if not _DIGITS.fullmatch(str(value)) or not minimum <= int(str(value)) <= maximum:
-            raise ValueError(f"must be a whole number from {minimum} to {maximum}")
+            raise ValueError(f"must be a whole number from {minimum} to {maximum}, not {spelling.shown(value)}")
         return int(str(value))
 
     return parse
@@ -226,7 +226,7 @@ def _size(smallest: str, largest: str) -> Parse:
     def parse(value: object) -> int:
         size = _bytes(str(value))
         if not minimum <= size <= maximum:
-            raise ValueError(f"must be from {smallest} to {largest}")
+            raise ValueError(f"must be from {smallest} to {largest}, not {spelling.shown(value)}")
         return size
 
     return parse
@@ -235,15 +235,15 @@ def _size(smallest: str, largest: str) -> Parse:
 def _bytes(text: str) -> int:
     found = _SIZE.fullmatch(text)
     if found is None:
-        raise ValueError("must be a number of bytes, such as 1048576, 64MiB or 1GiB")
+        raise ValueError(f"must be a number of bytes, such as 1048576, 64MiB or 1GiB, not {spelling.shown(text)}")
     return int(found[1]) * _UNITS[found[2]]
 
 
 def _seconds(value: object) -> float:
     if not re.fullmatch(r"\d+(\.\d+)?", str(value)):
-        raise ValueError("must be a number of seconds")
+        raise ValueError(f"must be a number of seconds, not {spelling.shown(value)}")
     if float(str(value)) > _DAY:
-        raise ValueError(f"must be a number of seconds, at most {_DAY:,}")
+        raise ValueError(f"must be a number of seconds, at most {_DAY:,}, not {spelling.shown(value)}")
     return float(str(value))
 
 
@@ -251,7 +251,7 @@ def _positive_seconds(most: int) -> Parse:
     def parse(value: object) -> float:
         seconds = _seconds(value)
         if not 0 < seconds <= most:
-            raise ValueError(f"must be a number of seconds, above 0 and at most {most:,}")
+            raise ValueError(f"must be a number of seconds, above 0 and at most {most:,}, not {spelling.shown(value)}")
         return seconds
 
     return parse

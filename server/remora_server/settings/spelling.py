@@ -1,8 +1,16 @@
-"""Suggests a known name for a misspelled one."""
+"""What errors say of what was written: the value, and a known name for a misspelled one."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+
+LONGEST_SHOWN = 60
+
+
+def shown(value: object) -> str:
+    """A value in a sentence, and no more than the beginning of it."""
+    text = repr(value)
+    return text if len(text) <= LONGEST_SHOWN else f"{text[: LONGEST_SHOWN - 3]}..."
 
 
 def hint(name: str, names: Iterable[str], likeness: float) -> str:
