@@ -19,6 +19,10 @@ def said(draft: FactDraft, message: str, at: int, conversation: str = "c") -> Fa
     return replace(draft, source=FactSource(conversation, message, at))
 
 
+def ended(draft: FactDraft, message: str, at: int) -> FactDraft:
+    return replace(said(draft, message, at), ends=True)
+
+
 class Book:
     """All that was recorded, in the order of its writes."""
 
@@ -28,7 +32,7 @@ class Book:
 
     def write(self, now: int, *drafts: FactDraft) -> list[str]:
         ledger = Ledger(self.recorded.values(), now)
-        ids = [ledger.add(draft, f"facts[{number}]")[0] for number, draft in enumerate(drafts)]
+        ids = [fact_id for fact_id, _ in ledger.say(drafts)]
         self.keep(ledger)
         return ids
 
@@ -36,6 +40,10 @@ class Book:
         self.recorded = {key: fact for key, fact in self.recorded.items() if key not in ledger.removed}
         self.recorded.update({fact.id: fact for fact in ledger.written})
         self.ceased += ledger.ceased
+
+    def times(self) -> list[tuple[str, int, int | None]]:
+        """What is recorded: objects, and when they hold."""
+        return sorted(((fact.object, fact.valid_from, fact.valid_to) for fact in self.recorded.values()), key=str)
 
     def objects(self, *, valid: int, recorded: int) -> set[str]:
         """What was known at a time of what held at a time."""
@@ -167,6 +175,108 @@ def test_of_two_that_begin_at_once_the_later_write_holds() -> None:
     assert book.ceased == []
 
 
+@pytest.mark.parametrize("at_once", [True, False])
+def test_of_two_that_begin_at_once_the_earlier_one_is_past(at_once: bool) -> None:
+    book = Book()
+    steps = (said(HOME, "m1", 1), said(MUNICH, "m2", 1))
+    ids = book.write(2, *steps) if at_once else [book.write(now, step)[0] for now, step in enumerate(steps, 2)]
+
+    assert sorted(book.recorded) == sorted(ids)
+    assert book.times() == [("Berlin", 1, 1), ("Munich", 1, None)]
+    assert book.recorded[ids[0]].is_past
+    assert [fact.object for fact in book.ceased] == ([] if at_once else ["Berlin"])
+
+
+def test_what_is_past_since_it_began_goes_on_when_it_is_said_again_and_is_the_same_fact() -> None:
+    book = Book()
+    first = book.write(1, said(HOME, "m1", 1), said(MUNICH, "m2", 1), said(HOME, "m3", 1))
+
+    assert first[0] == first[2]
+    assert book.times() == [("Berlin", 1, None), ("Munich", 1, 1)]
+    assert book.recorded[first[0]].mentions == 2
+
+
+def test_what_has_ended_ends_in_both_times() -> None:
+    book = Book()
+    book.write(10, said(HOME, "m1", 5))
+    assert book.write(20, ended(replace(HOME, object=" BERLIN "), "m2", 15)) == []
+
+    assert book.times() == [("Berlin", 5, 15)]
+    assert [book.objects(valid=time, recorded=20) for time in (14, 15)] == [{"Berlin"}, set()]
+    assert book.objects(valid=15, recorded=19) == {"Berlin"}
+    (fact,) = book.recorded.values()
+    assert (fact.mentions, [source.message_id for source in fact.sources]) == (1, ["m1"])
+
+
+@pytest.mark.parametrize(
+    "draft",
+    [
+        ended(MUNICH, "m2", 15),
+        ended(replace(HOME, predicate="works at"), "m2", 15),
+        ended(replace(HOME, subject="user's sister"), "m2", 15),
+        ended(HOME, "m0", 4),
+    ],
+)
+def test_what_is_not_recorded_or_began_later_does_not_end(draft: FactDraft) -> None:
+    book = Book()
+    book.write(10, said(HOME, "m1", 5))
+    ledger = Ledger(book.recorded.values(), 20)
+
+    assert ledger.say([draft]) == []
+    assert (ledger.written, ledger.ceased, ledger.ended) == ([], [], [])
+
+
+def test_what_was_said_again_later_does_not_end_by_what_was_said_before() -> None:
+    book = Book()
+    book.write(10, said(HOME, "m1", 5), said(HOME, "m3", 9))
+    book.write(20, ended(HOME, "m2", 7))
+
+    assert book.times() == [("Berlin", 5, None)]
+
+
+def test_without_a_source_a_fact_ends_now() -> None:
+    book = Book()
+    book.write(10, HOME)
+    book.write(20, replace(HOME, ends=True))
+
+    assert book.times() == [("Berlin", 10, 20)]
+
+
+def test_what_ended_may_begin_again() -> None:
+    book = Book()
+    book.write(10, said(HOME, "m1", 5), ended(HOME, "m2", 6), ended(HOME, "m3", 7), said(HOME, "m4", 8))
+
+    assert book.times() == [("Berlin", 5, 6), ("Berlin", 8, None)]
+
+
+def test_a_text_ends_what_it_said_before_and_not_what_it_says_afterwards() -> None:
+    book = Book()
+    book.write(10, said(HOME, "m1", 5), ended(HOME, "m1", 5), said(MUNICH, "m1", 5))
+    book.write(10, ended(TEA, "m1", 5), said(TEA, "m1", 5))
+
+    assert book.times() == [("Berlin", 5, 5), ("Munich", 5, None), ("tea", 5, None)]
+
+
+def test_a_ledger_tells_what_ended_of_what_was_recorded_and_of_what_it_records() -> None:
+    book = Book()
+    (home,) = book.write(10, said(HOME, "m1", 5))
+    ledger = Ledger(book.recorded.values(), 20)
+    [(tea, _), _] = ledger.say(
+        [said(TEA, "m2", 15), ended(TEA, "m3", 16), said(MUNICH, "m3", 16), ended(HOME, "m3", 16)]
+    )
+
+    assert (ledger.ended, ledger.ended_before) == ([tea, home], [home])
+
+
+def test_what_another_one_ends_is_not_told() -> None:
+    book = Book()
+    book.write(10, said(HOME, "m1", 5))
+    ledger = Ledger(book.recorded.values(), 20)
+    ledger.say([said(MUNICH, "m3", 16)])
+
+    assert ledger.ended == []
+
+
 def test_a_fact_that_is_given_an_end_was_recorded_without_one() -> None:
     book = Book()
     book.write(10, replace(TEA, valid_from=1))
@@ -286,8 +396,11 @@ HOMES = st.builds(
     st.none() | TIMES,
     TIMES,
 )
+ENDINGS = st.builds(lambda city, sent: ended(replace(HOME, object=city), f"m{sent}", sent), CITIES, TIMES)
 RETRACTED = "retracted"
-STEPS = st.lists(st.lists(HOMES, min_size=1, max_size=2) | st.just(RETRACTED) | CITIES, min_size=1, max_size=8)
+STEPS = st.lists(
+    st.lists(HOMES | ENDINGS, min_size=1, max_size=2) | st.just(RETRACTED) | CITIES, min_size=1, max_size=8
+)
 """What is said at once; or the oldest fact is retracted, or has another city."""
 
 
@@ -335,7 +448,7 @@ DRINKS = st.builds(
     st.none() | TIMES,
     st.none() | TIMES,
     TIMES,
-)
+) | st.builds(lambda sent: ended(TEA, f"m{sent}", sent), TIMES)
 
 
 @given(st.lists(DRINKS, min_size=1, max_size=8))
@@ -347,6 +460,39 @@ def test_at_no_time_the_same_is_known_twice(drafts: list[FactDraft]) -> None:
         except InvalidField:
             continue
         assert all(sum(fact.holds_at(time) for fact in book.recorded.values()) <= 1 for time in range(14))
+
+
+MESSAGES = st.lists(st.tuples(CITIES, st.booleans(), st.integers(0, 1)), min_size=1, max_size=8)
+"""In the order of saying: a city, whether living there ends, and how much time passed."""
+
+
+@given(MESSAGES, st.booleans(), st.integers(1, 8))
+def test_what_is_read_again_in_its_order_changes_nothing(
+    messages: list[tuple[str, bool, int]], exclusive: bool, at_once: int
+) -> None:
+    book, drafts, time = Book(), [], 0
+    for number, (city, ends, passed) in enumerate(messages):
+        time += passed
+        drafts.append(said(replace(HOME, object=city, exclusive=exclusive, ends=ends), f"m{number}", time))
+    for begin in range(0, len(drafts), at_once):
+        book.write(100 + begin, *drafts[begin : begin + at_once])
+    ledger = Ledger(book.recorded.values(), 200)
+    ledger.say(drafts)
+
+    assert (ledger.written, ledger.ceased, ledger.ended, ledger.removed) == ([], [], [], [])
+
+
+@given(MESSAGES)
+def test_a_home_is_the_last_that_was_said_and_has_not_ended(messages: list[tuple[str, bool, int]]) -> None:
+    book, time, home = Book(), 0, set[str]()
+    for number, (city, ends, passed) in enumerate(messages):
+        time += passed
+        book.write(100 + number, said(replace(HOME, object=city, ends=ends), f"m{number}", time))
+        home = home - {city} if ends else {city}
+        assert book.objects(valid=time, recorded=100 + number) == home
+
+    stated = {city for city, ends, *_ in messages if not ends}
+    assert {fact.object for fact in book.recorded.values()} == stated, "none is lost, and none made of what ends"
 
 
 def test_what_had_ended_gets_no_period_of_its_own_when_it_is_said_again() -> None:
@@ -375,8 +521,7 @@ def entered(ledger: Ledger, step: list[FactDraft] | str, oldest: str) -> None:
             if oldest:
                 ledger.correct(oldest, replace(HOME, object=step))
         case drafts:
-            for draft in drafts:
-                ledger.add(draft, "fact")
+            ledger.say(drafts)
 
 
 def test_a_home_that_is_given_a_later_end_ends_when_the_next_one_begins() -> None:

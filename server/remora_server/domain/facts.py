@@ -37,7 +37,10 @@ class FactSource(Struct, frozen=True):
 
 
 class FactDraft(Struct, frozen=True):
-    """A fact as its caller gives it. Without `valid_from`, it holds since its source was sent, or since now."""
+    """A fact as its caller gives it. Without `valid_from`, it holds since its source was sent, or since now.
+
+    With `ends`, it no longer holds since then: it is not added, and ends what is recorded.
+    """
 
     subject: str
     predicate: str
@@ -50,6 +53,7 @@ class FactDraft(Struct, frozen=True):
     extractor: str = ""
     source: FactSource | None = None
     vector: ItemVector | None = None
+    ends: bool = False
 
     @property
     def said(self) -> str:
@@ -59,7 +63,7 @@ class FactDraft(Struct, frozen=True):
     @property
     def prefix(self) -> str:
         """The prefix of the ids of all facts that it may repeat or end."""
-        may_meet_others = self.exclusive or self.valid_to is not None
+        may_meet_others = not self.ends and (self.exclusive or self.valid_to is not None)
         return _slot(self.subject, self.predicate) if may_meet_others else _prefix_of_same(self)
 
 
@@ -88,7 +92,9 @@ class Fact(Struct, frozen=True):
 
     @property
     def is_past(self) -> bool:
-        """Whether it had ended when it was said, so that when it began is not known, and it holds at no known time."""
+        """Whether it holds at no known time: it had ended when it was said, so that when it began is not known, or it
+        ended as soon as it began.
+        """
         return self.valid_to == self.valid_from
 
     def holds_at(self, time: int) -> bool:
@@ -143,8 +149,14 @@ class FactStore(Protocol):
     """Keeps facts: see `domain.store`."""
 
     def add(self, write: Write, user_id: str, drafts: Sequence[FactDraft], reading: Reading | None = None) -> Outcome:
-        """Add all or none; `messages` has the ids, in this order. Raises InvalidField, and WindowMoved where the
-        messages that they were found in are erased or others by now.
+        """Add all or none, or end what drafts say has ended; `messages` has the ids of those that are added, in this
+        order, `ended` the ids of those that ended. Raises InvalidField, and WindowMoved where the messages that they
+        were found in are erased or others by now.
+        """
+
+    def ending(self, read: Read, user_id: str, drafts: Sequence[FactDraft]) -> tuple[Sequence[str], int]:
+        """The ids of the recorded facts that drafts would end, as they say, and the revision that this shows. Raises
+        InvalidField.
         """
 
     def correct(self, write: Write, user_id: str, fact_id: str, draft: FactDraft) -> Outcome:
@@ -186,11 +198,12 @@ class Ledger:
         self._current = dict(self._before)
         self._now = now
         self._ceased: dict[str, Fact] = {}
+        self._ended: dict[str, None] = {}
 
     @property
     def written(self) -> list[Fact]:
         """New and changed facts."""
-        return [fact for fact in self._current.values() if self._before.get(fact.id) != fact]
+        return [fact for fact in self._current.values() if self._is_changed(fact)]
 
     @property
     def removed(self) -> list[str]:
@@ -200,7 +213,47 @@ class Ledger:
     @property
     def ceased(self) -> list[Fact]:
         """Versions that were recorded until now."""
-        return list(self._ceased.values())
+        return [fact for fact in self._ceased.values() if self._is_changed(self._current.get(fact.id))]
+
+    @property
+    def ended(self) -> list[str]:
+        """Ids of facts that end in this write, as a draft says."""
+        return [fact_id for fact_id in self._ended if self._is_changed(self._current[fact_id])]
+
+    @property
+    def ended_before(self) -> list[str]:
+        """Those of them that were recorded before."""
+        return [fact_id for fact_id in self.ended if fact_id in self._before]
+
+    def _is_changed(self, fact: Fact | None) -> bool:
+        """Whether a fact is recorded otherwise than before this write. What ended and goes on at once is the same."""
+        before = None if fact is None else self._before.get(fact.id)
+        return fact is None or before is None or replace(fact, recorded=before.recorded) != before
+
+    def say(self, drafts: Sequence[FactDraft]) -> list[tuple[str, bool]]:
+        """Record facts and end others, in this order. Returns what `add` does, of those that do not end one. Raises
+        InvalidField for `facts[number]`.
+        """
+        added: list[tuple[str, bool]] = []
+        for number, draft in enumerate(drafts):
+            if draft.ends:
+                self.end(draft)
+            else:
+                added.append(self.add(draft, f"facts[{number}]"))
+        return added
+
+    def end(self, draft: FactDraft) -> None:
+        """End the fact that a draft says has ended, if it holds when that is said and was not said again later."""
+        time = self._start(draft)
+        for fact in self._same(draft):
+            if fact.holds_at(time) and not _is_said_after(fact, time):
+                self._end(fact, time)
+            if self._current[fact.id].valid_to == time:  # or what another one ended, which was said before
+                self._ended[fact.id] = None
+
+    def _end(self, fact: Fact, time: int) -> None:
+        self._cease(fact.id)
+        self._current[fact.id] = replace(fact, valid_to=time, recorded=self._now)
 
     def add(self, draft: FactDraft, field: str) -> tuple[str, bool]:
         """Record a fact. Returns its id, and whether it was there. Raises InvalidField for `field`, the draft's."""
@@ -208,7 +261,9 @@ class Ledger:
         return self._enter(draft)
 
     def _enter(self, draft: FactDraft, corrects: str = "") -> tuple[str, bool]:
-        start, same = self._start(draft), self._same(draft)
+        start = self._start(draft)
+        self._go_on(draft, start)
+        same = self._same(draft)
         touched = sorted(
             (fact for fact in same if _touches(fact, start, draft.valid_to)), key=lambda fact: fact.valid_from
         )
@@ -225,6 +280,28 @@ class Ledger:
     def _same(self, draft: FactDraft) -> list[Fact]:
         """The recorded facts that say the same, which hold one after another."""
         return [fact for fact in self._current.values() if fact.id.startswith(_prefix_of_same(draft))]
+
+    def _go_on(self, draft: FactDraft, start: int) -> None:
+        """Let a fact go on that ended just when it is said, if it began then, too, or if the same message said it
+        before, which is read again.
+        """
+        same = self._same(draft)
+        if draft.valid_to is not None or any(fact.holds_at(start) for fact in same):
+            return
+        over = [fact for fact in same if fact.valid_to == start]
+        known = max(over, key=lambda fact: self._was_said(fact, draft), default=None)
+        if known is not None and (known.is_past or self._was_said(known, draft)):
+            self._cease(known.id)
+            before = self._before.get(known.id, known).valid_to
+            ends = [fact.valid_from for fact in same if fact.valid_from > start]
+            ends += [] if before in (None, start) else [before]
+            self._current[known.id] = replace(known, valid_to=min(ends, default=None), recorded=self._now)
+            self._ended.pop(known.id, None)
+
+    def _was_said(self, fact: Fact, draft: FactDraft) -> bool:
+        """Whether a fact was recorded before this write with the message in which a draft is said."""
+        before, source = self._before.get(fact.id), draft.source
+        return before is not None and source is not None and any(map(source.is_same, before.sources))
 
     def retract(self, fact_id: str) -> bool:
         """Cease to record a fact, if it is recorded."""
@@ -257,7 +334,8 @@ class Ledger:
     def _say_again(self, known: Fact, draft: FactDraft, corrects: str) -> None:
         """A recorded fact that is said once more."""
         sources, mentions, confidence = known.sources, known.mentions, known.confidence
-        if draft.source is None or not any(draft.source.is_same(source) for source in sources):
+        said = [source for fact in self._same(draft) for source in fact.sources]
+        if draft.source is None or not any(map(draft.source.is_same, said)):
             mentions += 1
             confidence = 1 - (1 - confidence) * (1 - draft.confidence)
             sources = _newest([*sources, *([draft.source] if draft.source else [])])
@@ -267,7 +345,7 @@ class Ledger:
         end = known.valid_to if draft.valid_to is None else draft.valid_to
         if exclusive:
             end = self._alone(known, draft, end)
-        said = replace(
+        again = replace(
             known,
             sources=sources,
             mentions=mentions,
@@ -279,8 +357,8 @@ class Ledger:
         )
         if (start, end) != (known.valid_from, known.valid_to):
             self._cease(known.id)
-            said = replace(said, recorded=self._now)
-        self._current[known.id] = said
+            again = replace(again, recorded=self._now)
+        self._current[known.id] = again
 
     def _alone(self, known: Fact, draft: FactDraft, end: int | None) -> int | None:
         """When a fact ends that holds alone from when it is said again, or begins: what holds beside it then ends."""
@@ -323,13 +401,8 @@ class Ledger:
         """End the facts of the slot that say otherwise and hold at a time."""
         same = _prefix_of_same(draft)
         for other in self._slot_of(draft):
-            if other.id.startswith(same):
-                continue
-            if other.valid_from == start:
-                self.retract(other.id)
-            elif other.holds_at(start):
-                self._cease(other.id)
-                self._current[other.id] = replace(other, valid_to=start, recorded=self._now)
+            if not other.id.startswith(same) and other.holds_at(start):
+                self._end(other, start)
 
     def _until_next(self, draft: FactDraft, start: int, end: int | None) -> int | None:
         """An end, but not later than another fact of the slot begins."""
@@ -383,6 +456,10 @@ def _touches(fact: Fact, start: int, end: int | None) -> bool:
     return start < (math.inf if fact.valid_to is None else fact.valid_to) and fact.valid_from < (
         math.inf if end is None else end
     )
+
+
+def _is_said_after(fact: Fact, time: int) -> bool:
+    return any(source.sent_time is not None and source.sent_time > time for source in fact.sources)
 
 
 def _newest(sources: Sequence[FactSource]) -> tuple[FactSource, ...]:
