@@ -14,8 +14,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from remora_server.domain import fact_objects, fact_patterns, fact_rules, statements
-from remora_server.domain.fact_patterns import EXCLUSIVE, SHARED, FoundFact, facts_in, has_named
+from remora_server.domain import fact_endings, fact_objects, fact_patterns, fact_rules, statements
+from remora_server.domain.fact_patterns import EXCLUSIVE, SHARED, FoundFact, facts_in, found_in, has_named
 from remora_server.domain.fact_words import PLURALS, RELATIONS
 
 
@@ -111,6 +111,107 @@ def test_the_sentence_is_given_as_it_was_said() -> None:
     [fact] = facts_in('He said "no". Well,  I\u2019m vegan! Bye.')
 
     assert fact.sentence == "Well,  I\u2019m vegan!"
+
+
+@pytest.mark.parametrize(
+    ("text", "over"),
+    [
+        ("I no longer live in Munich.", ("user", "lives in", "Munich")),
+        ("I don't live in Munich anymore.", ("user", "lives in", "Munich")),
+        ("I do not live in Munich any more, sadly.", ("user", "lives in", "Munich")),
+        ("We are no longer living in Munich.", ("user", "lives in", "Munich")),
+        ("I used to live in Munich.", ("user", "lives in", "Munich")),
+        ("I moved out of Munich last year.", ("user", "lives in", "Munich")),
+        ("I have moved away from Munich.", ("user", "lives in", "Munich")),
+        ("I am not vegetarian any longer.", ("user", "follows a diet", "vegetarian")),
+        ("I used to be a vegetarian.", ("user", "follows a diet", "vegetarian")),
+        ("I used to work at Acme.", ("user", "works at", "Acme")),
+        ("I stopped working at Acme.", ("user", "works at", "Acme")),
+        ("I finally quit my job at Acme.", ("user", "works at", "Acme")),
+        ("I've left Acme for Globex.", ("user", "works at", "Acme")),
+        ("I was laid off from Acme in May.", ("user", "works at", "Acme")),
+        ("I'm not a nurse anymore.", ("user", "works as", "nurse")),
+        ("I used to like sushi.", ("user", "likes", "sushi")),
+        ("I don't like coffee any more.", ("user", "likes", "coffee")),
+        ("I stopped playing the violin years ago.", ("user", "plays", "violin")),
+        ("We no longer have a dog named Rex.", ("user", "has a dog named", "Rex")),
+        ("I'm no longer allergic to nuts.", ("user", "is allergic to", "nuts")),
+        ("I sold my Tesla to my brother.", ("user", "owns", "Tesla")),
+        ("My sister no longer lives in Rome.", ("user's sister", "lives in", "Rome")),
+        ("My boss isn't vegan anymore.", ("user's boss", "follows a diet", "vegan")),
+        ("My brother left Acme.", ("user's brother", "works at", "Acme")),
+        ("My favorite color is no longer blue.", ("user's favorite color", "is", "blue")),
+    ],
+)
+def test_what_no_longer_holds_ends_and_is_no_fact(text: str, over: tuple[str, str, str]) -> None:
+    assert over in ends_in(text)
+    assert told(text) == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "I am not allergic to nuts. I don't live in Munich. I do not like coffee.",
+        "I never stopped working at Acme. I almost quit my job at Acme. I haven't left Acme.",
+        "I don't live in Munich anymore, said Anna.",
+        "Anna says I no longer live in Munich. If I no longer live in Munich, tell me.",
+        "Do I no longer live in Munich? I no longer live in Munich?",
+        "I left Acme a voicemail. I left Acme at five. I left Acme off the list. I left Acme with a smile.",
+        "I don't like coffee any more than tea. I don't want to live in Munich anymore.",
+        "I no longer work full-time at Acme. I no longer live alone in Munich. I no longer only work at Acme.",
+        "I no longer play tennis on Sundays. I don't speak German to my kids anymore. I like coffee less.",
+        "I'm no longer a strict vegan. I'm no longer severely allergic to nuts.",
+        "I stopped working at Acme at five. I stopped in Munich. I got used to living in Munich.",
+        "I think I no longer live in Munich. I would no longer live in Munich.",
+        "I moved out of my flat in Munich. I moved out of Munich for a week.",
+        "I used to live in Munich and I live there again. I used to work at Acme, and now I'm back at Acme.",
+        '"I no longer live in Munich."',
+    ],
+)
+def test_what_may_still_hold_does_not_end(text: str) -> None:
+    assert ends_in(text) == []
+
+
+def test_what_has_ended_is_found_in_the_order_of_saying() -> None:
+    text = "I no longer live in Munich, I live in Berlin. I used to like tea, and I stopped working at Acme."
+
+    assert [(fact.object, fact.ends) for fact in found_in(text)] == [
+        ("Munich", True),
+        ("Berlin", False),
+        ("tea", True),
+        ("Acme", True),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("I live in Munich. I no longer live in Munich.", [False, True]),
+        ("I no longer live in Munich. I live in Munich again.", [False]),
+        ("I live in Munich. I no longer live in Munich. I live in Munich again.", [False]),
+        ("I no longer live in Munich. I no longer live in Munich.", [True]),
+    ],
+)
+def test_what_a_text_says_last_of_a_fact_holds(text: str, found: list[bool]) -> None:
+    assert [fact.ends for fact in found_in(text)] == found
+
+
+def test_of_what_is_said_again_the_last_place_counts() -> None:
+    assert [each for *_, each in told("I live in Bern. I moved to Rome. I live in Bern again.")] == ["Rome", "Bern"]
+
+
+def test_what_ends_takes_no_names_with_it() -> None:
+    assert ends_in("My sister Anna no longer lives in Rome.") == [("Anna", "lives in", "Rome")]
+    assert ends_in("I no longer live in Rome, with my wife Ada.") == [("user", "lives in", "Rome")]
+
+
+def test_what_stands_beside_what_ends_is_found() -> None:
+    assert told("I live in Berlin and no longer work at Acme.") == [("user", "lives in", "Berlin")]
+    assert ends_in("I live in Berlin and no longer work at Acme.") == [("user", "works at", "Acme")]
+
+
+def ends_in(text: str) -> list[tuple[str, str, str]]:
+    return [(fact.subject, fact.predicate, fact.object) for fact in found_in(text) if fact.ends]
 
 
 @pytest.mark.parametrize(
@@ -237,7 +338,7 @@ WORDS = st.lists(
 
 @given(st.one_of(st.text(), WORDS))
 def test_any_text_is_read_and_facts_are_of_the_vocabulary(text: str) -> None:
-    for fact in facts_in(text):
+    for fact in found_in(text):
         known = EXCLUSIVE | SHARED | {has_named(each) for each in RELATIONS | set(PLURALS.values())}
         assert fact.predicate in known
         assert fact.subject
@@ -317,7 +418,7 @@ def test_twice_the_text_takes_at_most_about_twice_the_calls(part: str) -> None:
 def test_no_pattern_repeats_without_bound_what_it_repeats_without_bound() -> None:
     patterns = [
         each
-        for module in (fact_objects, fact_patterns, fact_rules, statements)
+        for module in (fact_endings, fact_objects, fact_patterns, fact_rules, statements)
         for each in patterns_of(vars(module).values())
     ]
 

@@ -17,6 +17,9 @@ marked with an asterisk, a subject has one object at a time.
     follows a diet*, eats only                    one of vegetarian, vegan, ...; the other: halal, gluten-free, ...
     speaks, is learning, is a native speaker of, has nationality
 
+A phrase may also say that something no longer holds: "I no longer live in Rome", "I used to ...", "I left Acme". Such a
+fact `ends`; `fact_endings` has the phrases.
+
 Objects are as said, without the article before them and without the clause behind them. Of a relation that a person may
 have several of ("user's sister"), no predicate is exclusive: two sisters may live in two places.
 """
@@ -27,10 +30,13 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 
 from msgspec import Struct
+from msgspec.structs import replace
 
+from remora_server.domain import fact_endings as endings
 from remora_server.domain import fact_objects as objects
 from remora_server.domain import fact_rules as rules
 from remora_server.domain import fact_words as words
+from remora_server.domain.fact_endings import Held
 from remora_server.domain.fact_objects import matching
 from remora_server.domain.statements import Statement, statements
 
@@ -85,7 +91,8 @@ SHARED = frozenset(
 
 
 class FoundFact(Struct, frozen=True):
-    """What a sentence states: the subject, the predicate of the vocabulary, and the object as said.
+    """What a sentence states: the subject, the predicate of the vocabulary, and the object as said. If it `ends`, the
+    sentence says that this no longer holds.
 
     Of one subject and an exclusive predicate only one object holds at a time. The confidence is between 0 and 1.
     """
@@ -96,12 +103,29 @@ class FoundFact(Struct, frozen=True):
     exclusive: bool
     confidence: float
     sentence: str
+    ends: bool = False
+
+    @property
+    def key(self) -> tuple[str, str, str]:
+        """What is the same for all statements of a fact."""
+        return self.subject, self.predicate, self.object.casefold()
 
 
 def facts_in(text: str) -> list[FoundFact]:
-    """The facts that a text in the first person states, in their order, each once."""
-    found = (fact for statement in statements(text) for fact in _of_statement(statement))
-    return list({(fact.subject, fact.predicate, fact.object.casefold()): fact for fact in found}.values())
+    """The facts that a text in the first person states, each once, in the order in which they are said last."""
+    return [fact for fact in found_in(text) if not fact.ends]
+
+
+def found_in(text: str) -> list[FoundFact]:
+    """The same, and those of which the text says that they no longer hold, unless it goes on to say that they do."""
+    found = [fact for statement in statements(text) for fact in _of_statement(statement)]
+    last = {fact.key: fact for fact in found}
+    kept: dict[tuple[str, str, str, bool], FoundFact] = {}
+    for fact in found:
+        if not fact.ends or last[fact.key] is fact:
+            kept.pop((*fact.key, fact.ends), None)
+            kept[*fact.key, fact.ends] = fact
+    return list(kept.values())
 
 
 def has_named(relation: str) -> str:
@@ -123,6 +147,7 @@ class _Claim(Struct, frozen=True):
     predicate: str
     object: str
     confidence: float
+    ends: bool = False
 
 
 _USER = _Subject(USER)
@@ -130,10 +155,17 @@ _NAMED = re.compile(r"has an? (.+) named")
 
 
 def _of_statement(statement: Statement) -> Iterator[FoundFact]:
-    for claim in _claims_of(statement.clauses):
+    over = not endings.is_taken_back(statement.sentence)
+    for claim in (each for each in _claims_of(statement.clauses) if over or not each.ends):
         exclusive = not claim.subject.several and _is_exclusive(claim.predicate)
         yield FoundFact(
-            claim.subject.name, claim.predicate, claim.object, exclusive, claim.confidence, statement.sentence
+            claim.subject.name,
+            claim.predicate,
+            claim.object,
+            exclusive,
+            claim.confidence,
+            statement.sentence,
+            claim.ends,
         )
 
 
@@ -176,7 +208,7 @@ def _of_clause(clause: str) -> Iterator[_Claim]:
     if speaker:
         yield from _of_verbs(_USER, clause[speaker.end() :])
     elif _DENIED.search(clause.partition(",")[0]):
-        return
+        yield from _ended_of_mine(clause) if _MY.match(clause) else ()
     elif _MY.match(clause):
         yield from _of_mine(clause)
     else:
@@ -198,6 +230,19 @@ def _of_mine(clause: str) -> Iterator[_Claim]:
         return
     yield from _calls_me(clause)
     yield from _of_relation(clause)
+
+
+_IS_NO_LONGER = matching(r"(my [^,]{1,60}? (?:is|are)) (?:no longer|not(?=[^,]* any ?more\Z)) ")
+
+
+def _ended_of_mine(clause: str) -> Iterator[_Claim]:
+    """What a clause that begins with "my" says no longer holds."""
+    denied = _IS_NO_LONGER.match(clause)
+    if denied and not rules.MY_RELATION.match(clause):
+        held = f"{denied[1]} {clause[denied.end() :]}"
+        yield from (replace(claim, ends=True) for claim in _of_mine(held))
+    else:
+        yield from (claim for claim in _of_mine(clause) if claim.ends)
 
 
 def _favorite(kind: str, rest: str) -> Iterator[_Claim]:
@@ -291,7 +336,7 @@ _NEXT_VERB = matching(
     r"(?:, (?:and |but )?|(?<!live)(?<!lives)(?<!work)(?<!works) (?:and|but) )"
     r"(?:then |now |also |currently |recently |just |really )?"
     r"(?=(?:lives?|works?|likes?|loves?|hates?|speaks?|have|has|am|is|owns?|drives?|stud(?:y|ies)|prefers?|plays?"
-    r"|was born|moved|enjoys?|grew up|dislikes?|can not stand|come from|teach"
+    r"|no longer|used to|quit|stopped|sold|was born|moved|enjoys?|grew up|dislikes?|can not stand|come from|teach"
     r"|became|joined|started|bought|graduated|can not|do not|would|will) )"
 )
 _NEXT_STATE = matching(
@@ -304,11 +349,18 @@ _LIKES_TO = matching(r"(?:like|love|enjoy|hate|prefer)s? to ")
 def _of_verbs(subject: _Subject, phrase: str) -> Iterator[_Claim]:
     """What a subject's verb phrases say, up to the first that is denied or only thought."""
     for part in _verb_phrases(phrase):
-        verb = _AFTER_AUXILIARY.sub(r"\1 ", _ADVERBS.sub("", part, count=1) if _ADVERBS.match(part) else part, count=1)
+        verb = _plain(part)
+        for held in endings.held_before(verb):
+            yield from _ended(subject, _plain(held.phrase), held)
         if _BLOCKED.match(verb):
             return
         if not _DENIED.search(part.partition(",")[0]):
             yield from _of_verb(subject, verb)
+
+
+def _plain(verb: str) -> str:
+    """A verb phrase without adverbs before or behind an auxiliary verb."""
+    return _AFTER_AUXILIARY.sub(r"\1 ", _ADVERBS.sub("", verb, count=1) if _ADVERBS.match(verb) else verb, count=1)
 
 
 def _verb_phrases(phrase: str) -> Iterator[str]:
@@ -324,13 +376,30 @@ def _of_verb(subject: _Subject, verb: str) -> Iterator[_Claim]:
         head = rule.head.match(verb)
         if head:
             yield from _claims(subject, rule.predicate, rule.objects(verb[head.end() :]), rule.confidence)
-    intolerant = rules.INTOLERANT.match(verb)
-    if intolerant:
-        yield from _claims(subject, "is intolerant to", [intolerant[1]], 0.95)
+    yield from _intolerant(subject, verb)
     if subject == _USER:
         yield from _introduced(verb)
         yield from _of_having(verb)
         yield from _presupposed(verb)
+
+
+def _intolerant(subject: _Subject, verb: str) -> Iterator[_Claim]:
+    intolerant = rules.INTOLERANT.match(verb)
+    if intolerant:
+        yield from _claims(subject, "is intolerant to", [intolerant[1]], 0.95)
+
+
+def _ended(subject: _Subject, verb: str, held: Held) -> Iterator[_Claim]:
+    """What held, as a verb phrase says, as far as it says no more of it than when or why it ended."""
+    if _BLOCKED.match(verb) or _DENIED.search(verb.partition(",")[0]):
+        return
+    claims = [*_intolerant(subject, verb), *(_of_having(verb) if subject == _USER else ())]
+    for rule in rules.RULES:
+        head = rule.head.match(verb)
+        found = rule.objects(verb[head.end() :]) if head else ()
+        if found and held.ends(verb, found[-1]):
+            claims += _claims(subject, rule.predicate, found, rule.confidence)
+    yield from (replace(claim, ends=True) for claim in claims)
 
 
 _AM = matching(r"am ")

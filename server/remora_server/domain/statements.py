@@ -202,7 +202,11 @@ _NOT_YET = re.compile(
     r"|as an example|e\.g\.)\b",
     re.IGNORECASE,
 )
-_NAMED_SAYING = re.compile(rf"(?<!\w)[A-Z][\w'-]+ (?:\w+ )?{_SAYING}\b(?! (?:in|at) )")
+_NAMED_SAYING = re.compile(
+    rf"(?<!\w)[A-Z][\w'-]+ (?:\w+ )?{_SAYING}\b(?! (?:in|at) )"
+    r"|, (?:said|says|claims|claimed|wrote|writes|insisted|replied|answered|explained|joked|announced)"
+    r" (?!I\b)(?:[A-Z]|(?:the|my|our|his|her|their) )"
+)
 _ASKING = re.compile(
     r"(?:[,;]|\s-|\s[\u2013\u2014])\s*(?:so |and |but )?(?:what|where|which|who|how|why|when|can|could|do|does|did"
     r"|is|are|should|would|will|any)\s+"
