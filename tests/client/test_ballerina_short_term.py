@@ -200,6 +200,19 @@ def test_flush_gives_facts_to_the_blocks_before_the_messages_leave(memory: Remor
     assert "user lives in Colombo" in [fact.text for fact in found.extracted_facts]
 
 
+def test_flush_ends_facts_that_no_longer_hold(memory: Remora) -> None:
+    chat = memory.conversation("c", user_id="sarah", short_term=Flush(40, extract_facts=True))
+    say(chat, "a", text="I live in Colombo.")
+    say(chat, "b", text="I no longer live in Colombo.")
+    say(chat, "c", "d", "e", "f")
+
+    eventually(lambda: not {"a", "b"} & set(ids(chat)))
+
+    facts = memory.user("sarah").facts
+    assert "user lives in Colombo" not in [fact.text for fact in facts.list_facts()]
+    assert "user lives in Colombo" in [fact.text for fact in facts.list_facts(at_any_time=True)]
+
+
 def test_flush_without_blocks_leaves_older_messages_to_recall(memory: Remora) -> None:
     chat = memory.conversation("c", user_id="sarah", short_term=Flush(40))
     say(chat, "a", text="The harbour of Lisbon is lovely in May.")

@@ -82,6 +82,85 @@ def test_what_a_user_says_becomes_facts_once(memory: Remora) -> None:
         facts.extract_from("lost")
 
 
+def test_what_a_user_says_no_longer_holds_ends(memory: Remora) -> None:
+    facts = memory.user("sarah").facts
+    facts.extract("I live in Munich. I like tea.")
+
+    shown = facts.extract("I no longer live in Munich.", dry_run=True)
+    assert (shown, [(fact.object, fact.valid_to) for fact in shown.ended]) == ([], [("Munich", None)])
+    over = facts.extract("I no longer live in Munich.")
+
+    [munich] = over.ended
+    assert (over, munich.object) == ([], "Munich")
+    assert munich.valid_from is not None
+    assert munich.valid_to is not None
+    assert munich.valid_from < munich.valid_to
+    assert [fact.object for fact in facts.list_facts()] == ["tea"]
+    assert {fact.object for fact in facts.list_facts(valid_at=munich.valid_from)} == {"Munich", "tea"}
+    assert facts.extract("I no longer live in Munich.").ended == []
+    assert [fact.object for fact in facts.extract("I live in Munich again.")] == ["Munich"]
+    assert {fact.object for fact in facts.list_facts()} == {"Munich", "tea"}
+
+
+def test_where_nothing_is_recorded_what_ended_gives_nothing(memory: Remora) -> None:
+    facts = memory.user("sarah").facts
+    found = facts.extract("I no longer live in Munich. I used to like tea. I am not allergic to nuts.")
+
+    assert (found, found.ended, facts.list_facts(at_any_time=True)) == ([], [], [])
+
+
+def test_what_a_text_contradicts_and_says_to_be_over_has_ended(memory: Remora) -> None:
+    facts = memory.user("sarah").facts
+    facts.extract("I live in Munich. I work at Acme.")
+    for dry_run in (True, False):
+        found = facts.extract("I live in Berlin, I no longer live in Munich. I left Acme.", dry_run=dry_run)
+        assert ([fact.object for fact in found], {fact.object for fact in found.ended}) == (
+            ["Berlin"],
+            {"Munich", "Acme"},
+        )
+
+    assert [fact.object for fact in facts.list_facts()] == ["Berlin"]
+
+
+def test_a_request_that_is_repeated_ends_nothing_else(memory: Remora) -> None:
+    facts = memory.user("sarah").facts
+    facts.extract("I live in Munich.")
+    once = facts.extract("I no longer live in Munich.", request_id="once")
+    none = facts.extract("I no longer like tea.", request_id="none")
+    facts.extract("I live in Munich. I like tea.")
+
+    assert facts.extract("I no longer live in Munich.", request_id="once").ended == once.ended
+    assert facts.extract("I no longer like tea.", request_id="none").ended == none.ended == []
+    assert {fact.object for fact in facts.list_facts()} == {"Munich", "tea"}
+
+
+def test_messages_of_one_append_end_in_their_order_and_are_read_again(memory: Remora) -> None:
+    chat = memory.conversation("trip", user_id="sarah")
+    said = ["I live in Munich.", "I no longer live in Munich.", "I live in Bern.", "I live in Oslo."]
+    chat.append([{"role": "user", "content": text} for text in said])
+    facts = memory.user("sarah").facts
+
+    found = facts.extract_from("trip")
+    recorded = facts.list_facts(at_any_time=True)
+    assert [fact.object for fact in found.ended] == ["Munich"]
+    assert [fact.object for fact in facts.list_facts()] == ["Oslo"]
+    assert {fact.object for fact in recorded} == {"Munich", "Bern", "Oslo"}
+    assert facts.extract_from("trip").ended == []
+    assert facts.list_facts(at_any_time=True) == recorded
+
+
+def test_an_old_message_that_is_read_late_does_not_end_what_began_after_it(memory: Remora) -> None:
+    facts = memory.user("sarah").facts
+    facts.extract("I live in Munich.", source=FactSource("trip", "m2", datetime(2026, 2, 1, tzinfo=UTC)))
+
+    late = facts.extract(
+        "I no longer live in Munich.", source=FactSource("trip", "m1", datetime(2026, 1, 1, tzinfo=UTC))
+    )
+
+    assert late.ended == []
+    assert [fact.object for fact in facts.list_facts()] == ["Munich"]
+
+
 def test_what_remora_recalled_is_not_what_the_user_says(memory: Remora) -> None:
     chat = memory.conversation("trip", user_id="sarah")
     chat.append({"role": "user", "content": "I live in Bergen."})

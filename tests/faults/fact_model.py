@@ -9,12 +9,13 @@ from typing import TypeVar
 
 from google.protobuf.message import Message
 from google.protobuf.timestamp_pb2 import Timestamp
+from msgspec.structs import replace
 from tests.store.fact_model import FactRows
 
 from remora.v1 import memory_service_pb2 as memory
 from remora.v1.fact_pb2 import Fact, FactIds, FactSource, StaticFact
 from remora_server.domain import facts
-from remora_server.domain.fact_patterns import facts_in
+from remora_server.domain.fact_patterns import found_in
 
 T = TypeVar("T")
 STATIC = [StaticFact(id="hours", content="Open from 9 to 5")]
@@ -43,8 +44,14 @@ class FactRequests:
         return memory.AddFactsRequest(user_id=self._user, facts=said, source=self._source())
 
     def _extract(self) -> Message:
-        text = f"I live in {self._random.choice(CITIES)}. I like {self._random.choice(DRINKS)}."
-        said = memory.SaidText(text=text, source=self._source())
+        city, drink = self._random.choice(CITIES), self._random.choice(DRINKS)
+        texts = (
+            f"I live in {city}. I like {drink}.",
+            f"I no longer live in {city}. I like {drink}.",
+            f"I live in {city}. I don't like {drink} any more, and I used to live in {self._random.choice(CITIES)}.",
+            f"I used to live in {city}.",
+        )
+        said = memory.SaidText(text=self._random.choice(texts), source=self._source())
         return memory.ExtractFactsRequest(user_id=self._user, text=said)
 
     def _correct(self) -> Message:
@@ -94,13 +101,24 @@ class UserFacts:
         drafts = [_draft(fact, request.source) for fact in request.facts]
         return self._enter(lambda ledger: [ledger.add(draft, "")[0] for draft in drafts])
 
-    def extract(self, request: memory.ExtractFactsRequest) -> list[str]:
-        found = [
-            Fact(subject=each.subject, predicate=each.predicate, object=each.object, exclusive=each.exclusive)
-            for each in facts_in(request.text.text)
+    def extract(self, request: memory.ExtractFactsRequest) -> tuple[list[str], list[str]]:
+        """The ids of what is added, and of what ends."""
+        drafts = [
+            replace(
+                _draft(
+                    Fact(subject=each.subject, predicate=each.predicate, object=each.object, exclusive=each.exclusive),
+                    request.text.source,
+                ),
+                ends=each.ends,
+            )
+            for each in found_in(request.text.text)
         ]
-        drafts = [_draft(fact, request.text.source) for fact in found]
-        return self._enter(lambda ledger: [ledger.add(draft, "")[0] for draft in drafts])
+
+        def enter(ledger: facts.Ledger) -> list[list[str]]:
+            return [[fact_id for fact_id, _ in ledger.say(drafts)], ledger.ended]
+
+        added, ended = self._enter(enter)
+        return added, ended
 
     def correct(self, request: memory.CorrectFactRequest) -> str:
         """The new id. Raises FactNotFound."""

@@ -403,7 +403,7 @@ class KillCheck:
             except grpc.RpcError as error:
                 yield f"{account.user}: {asked.method} was answered, its repeat is refused with {error.code().name}"
                 continue
-            if again != reply:
+            if _first(again) != _first(reply):
                 yield f"{account.user}: {asked.method} was answered {reply!r}, its repeat {again!r}"
         unanswered, account.unanswered = account.unanswered, None
         if unanswered is None:
@@ -427,6 +427,15 @@ class KillCheck:
             yield from account.replied(asked, reply)
         elif account.undecided is not None:
             account.model = account.undecided
+
+
+def _first(reply: Reply) -> Reply:
+    """What a repeat is answered, too: all but the facts that ended, which are shown as they are recorded now."""
+    if not isinstance(reply, memory_service_pb2.ExtractFactsResponse):
+        return reply
+    first = copy.deepcopy(reply)
+    first.ClearField("ended")
+    return first
 
 
 def _report(found: list[str]) -> None:

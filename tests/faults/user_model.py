@@ -673,7 +673,8 @@ class UserModel:
         return Expected(True, {"ids": self.facts.add(request)})
 
     def _extract_facts(self, request: memory.ExtractFactsRequest, _reply: Reply) -> Expected:
-        return Expected(True, {"ids": self.facts.extract(request)})
+        added, ended = self.facts.extract(request)
+        return Expected(bool(added or ended), {"ids": added})
 
     def _correct_fact(self, request: memory.CorrectFactRequest, _reply: Reply) -> Expected:
         try:

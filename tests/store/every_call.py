@@ -249,6 +249,7 @@ READS: dict[str, ReadCall] = {
     "facts.get": lambda store, read: store.facts.get(read, "sarah", recorded_facts(store, _write(read))[0])[1],
     "facts.list": lambda store, read: store.facts.list(read, "sarah", FactFilter(), None, 10).revision,
     "facts.search": lambda store, read: store.facts.search(read, "sarah", FactQuery("tea")).revision,
+    "facts.ending": lambda store, read: store.facts.ending(read, "sarah", [test_facts.MUNICH])[1],
     "facts.static": lambda store, read: store.facts.static(read)[2],
     "checkpoints.get": lambda store, read: store.checkpoints.get(read, [CheckpointName("t")])[1],
     "checkpoints.list": lambda store, read: store.checkpoints.list(read, CheckpointQuery("t")).revision,

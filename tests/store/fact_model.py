@@ -102,12 +102,13 @@ class Facts:
         self._books = books
 
     def add(self, write: Write, user_id: str, drafts: Sequence[FactDraft], reading: Reading | None = None) -> Outcome:
-        return self._enter(
-            write,
-            user_id,
-            lambda ledger: [ledger.add(draft, f"facts[{n}]") for n, draft in enumerate(drafts)],
-            reading,
-        )
+        return self._enter(write, user_id, lambda ledger: ledger.say(drafts), reading)
+
+    def ending(self, read: Read, user_id: str, drafts: Sequence[FactDraft]) -> tuple[Sequence[str], int]:
+        tenant, revision = self._books.read(read)
+        ledger = Ledger(tenant.facts.recorded(user_id).values(), self._books.now())
+        ledger.say(drafts)
+        return ledger.ended_before, revision
 
     def correct(self, write: Write, user_id: str, fact_id: str, draft: FactDraft) -> Outcome:
         return self._enter(write, user_id, lambda ledger: [(ledger.correct(fact_id, draft), False)])
@@ -119,13 +120,13 @@ class Facts:
         enter: Callable[[Ledger], list[tuple[str, bool]]],
         reading: Reading | None = None,
     ) -> Outcome:
-        def change(tenant: TenantWithFacts, revision: int, now: int) -> Outcome:
+        def change(tenant: TenantWithFacts, revision: int, now: int) -> Outcome | None:
             if reading is not None and _is_outdated(tenant, user_id, reading):
                 raise WindowMoved
             ledger = Ledger(tenant.facts.recorded(user_id).values(), now)
             placed = tuple(Placed(fact_id, 0, now, known) for fact_id, known in enter(ledger))
             _keep(tenant.facts, user_id, ledger, revision)
-            return Outcome(0, messages=placed)
+            return Outcome(0, messages=placed, ended=tuple(ledger.ended)) if placed or ledger.ended else None
 
         return self._books.write(write, change)
 

@@ -134,6 +134,27 @@ def test_the_same_fact_again_is_surer(tenant: Tenant) -> None:
     assert (fact.mentions, fact.confidence, len(fact.sources)) == (2, 0.75, 2)
 
 
+def test_a_fact_that_has_ended_is_told_beside_those_that_are_added(tenant: Tenant) -> None:
+    (tea,) = add(tenant, TEA)
+    drafts = [said(replace(TEA, ends=True, valid_from=None), "m"), HOME, replace(HOME, object="Bern", ends=True)]
+    ending, _ = tenant.store.facts.ending(tenant.read, "sarah", drafts)
+    before = recorded(tenant, tea)
+    outcome = tenant.store.facts.add(tenant.write, "sarah", drafts)
+
+    [home] = [placed.id for placed in outcome.messages]
+    assert (list(ending), outcome.ended) == ([tea], (tea,))
+    assert (wire.micros(got(tenant, tea).valid_to), got(tenant, home).object) == (5, "Berlin")
+    assert objects(tenant, FactTimes(valid_at=7)) == []
+    assert objects(tenant, FactTimes(valid_at=7, recorded_at=before)) == ["tea"]
+
+
+def test_what_ends_no_fact_is_no_write(tenant: Tenant) -> None:
+    before = tenant.store.facts.static(tenant.read)[2]
+    outcome = tenant.store.facts.add(tenant.write, "sarah", [replace(HOME, ends=True)])
+
+    assert (outcome.revision, outcome.messages, outcome.ended) == (before, (), ())
+
+
 def test_all_or_none_are_added(tenant: Tenant) -> None:
     with pytest.raises(InvalidField, match="valid_to"):
         add(tenant, TEA, replace(HOME, valid_from=3, valid_to=3))

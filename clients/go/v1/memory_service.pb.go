@@ -5066,7 +5066,10 @@ type ExtractFactsResponse struct {
 	// What found the facts: `patterns`, or the name of the model.
 	Extractor string `protobuf:"bytes,6,opt,name=extractor,proto3" json:"extractor,omitempty"`
 	// Why the chat model did not find them, for people. Empty: it did, or was not asked.
-	ModelFailure  string `protobuf:"bytes,7,opt,name=model_failure,json=modelFailure,proto3" json:"model_failure,omitempty"`
+	ModelFailure string `protobuf:"bytes,7,opt,name=model_failure,json=modelFailure,proto3" json:"model_failure,omitempty"`
+	// The facts that ended because it was said that they no longer hold, as they are recorded now, also if a request is
+	// repeated. In a dry run, those on record that would end.
+	Ended         []*Fact `protobuf:"bytes,8,rep,name=ended,proto3" json:"ended,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -5148,6 +5151,13 @@ func (x *ExtractFactsResponse) GetModelFailure() string {
 		return x.ModelFailure
 	}
 	return ""
+}
+
+func (x *ExtractFactsResponse) GetEnded() []*Fact {
+	if x != nil {
+		return x.Ended
+	}
+	return nil
 }
 
 // The request of GetFact.
@@ -6813,7 +6823,7 @@ const file_remora_v1_memory_service_proto_rawDesc = "" +
 	"\x06source\x18\x02 \x01(\v2\x15.remora.v1.FactSourceR\x06source\"^\n" +
 	"\fSaidMessages\x12'\n" +
 	"\x0fconversation_id\x18\x01 \x01(\tR\x0econversationId\x12%\n" +
-	"\x0eafter_sequence\x18\x02 \x01(\x04R\rafterSequence\"\xed\x01\n" +
+	"\x0eafter_sequence\x18\x02 \x01(\x04R\rafterSequence\"\x94\x02\n" +
 	"\x14ExtractFactsResponse\x12%\n" +
 	"\x05facts\x18\x01 \x03(\v2\x0f.remora.v1.FactR\x05facts\x12\x10\n" +
 	"\x03ids\x18\x02 \x03(\tR\x03ids\x12)\n" +
@@ -6821,7 +6831,8 @@ const file_remora_v1_memory_service_proto_rawDesc = "" +
 	"\x04more\x18\x04 \x01(\bR\x04more\x12\x1a\n" +
 	"\brevision\x18\x05 \x01(\x04R\brevision\x12\x1c\n" +
 	"\textractor\x18\x06 \x01(\tR\textractor\x12#\n" +
-	"\rmodel_failure\x18\a \x01(\tR\fmodelFailure\"e\n" +
+	"\rmodel_failure\x18\a \x01(\tR\fmodelFailure\x12%\n" +
+	"\x05ended\x18\b \x03(\v2\x0f.remora.v1.FactR\x05ended\"e\n" +
 	"\x0eGetFactRequest\x12\x17\n" +
 	"\auser_id\x18\x01 \x01(\tR\x06userId\x12\x17\n" +
 	"\afact_id\x18\x02 \x01(\tR\x06factId\x12!\n" +
@@ -7178,81 +7189,82 @@ var file_remora_v1_memory_service_proto_depIdxs = []int32{
 	86,  // 90: remora.v1.ExtractFactsRequest.origin:type_name -> remora.v1.Origin
 	93,  // 91: remora.v1.SaidText.source:type_name -> remora.v1.FactSource
 	92,  // 92: remora.v1.ExtractFactsResponse.facts:type_name -> remora.v1.Fact
-	92,  // 93: remora.v1.GetFactResponse.fact:type_name -> remora.v1.Fact
-	83,  // 94: remora.v1.ListFactsRequest.times:type_name -> remora.v1.FactTimes
-	92,  // 95: remora.v1.ListFactsResponse.facts:type_name -> remora.v1.Fact
-	83,  // 96: remora.v1.SearchFactsRequest.times:type_name -> remora.v1.FactTimes
-	65,  // 97: remora.v1.SearchFactsResponse.hits:type_name -> remora.v1.FactHit
-	14,  // 98: remora.v1.SearchFactsResponse.index:type_name -> remora.v1.IndexState
-	92,  // 99: remora.v1.FactHit.fact:type_name -> remora.v1.Fact
-	92,  // 100: remora.v1.CorrectFactRequest.fact:type_name -> remora.v1.Fact
-	86,  // 101: remora.v1.CorrectFactRequest.origin:type_name -> remora.v1.Origin
-	94,  // 102: remora.v1.RetractFactsRequest.facts:type_name -> remora.v1.FactIds
-	86,  // 103: remora.v1.RetractFactsRequest.origin:type_name -> remora.v1.Origin
-	94,  // 104: remora.v1.ForgetFactsRequest.ids:type_name -> remora.v1.FactIds
-	71,  // 105: remora.v1.ForgetFactsRequest.all:type_name -> remora.v1.AllFacts
-	86,  // 106: remora.v1.ForgetFactsRequest.origin:type_name -> remora.v1.Origin
-	95,  // 107: remora.v1.SetStaticFactsRequest.facts:type_name -> remora.v1.StaticFact
-	86,  // 108: remora.v1.SetStaticFactsRequest.origin:type_name -> remora.v1.Origin
-	95,  // 109: remora.v1.GetStaticFactsResponse.facts:type_name -> remora.v1.StaticFact
-	79,  // 110: remora.v1.GetStaticFactsResponse.update_time:type_name -> google.protobuf.Timestamp
-	7,   // 111: remora.v1.MemoryService.SearchMessages:input_type -> remora.v1.SearchMessagesRequest
-	15,  // 112: remora.v1.MemoryService.AssembleContext:input_type -> remora.v1.AssembleContextRequest
-	19,  // 113: remora.v1.MemoryService.ReadConversation:input_type -> remora.v1.ReadConversationRequest
-	22,  // 114: remora.v1.MemoryService.GetWorkingMemory:input_type -> remora.v1.GetWorkingMemoryRequest
-	24,  // 115: remora.v1.MemoryService.SetWorkingMemory:input_type -> remora.v1.SetWorkingMemoryRequest
-	26,  // 116: remora.v1.MemoryService.EditWorkingMemory:input_type -> remora.v1.EditWorkingMemoryRequest
-	28,  // 117: remora.v1.MemoryService.DeleteWorkingMemory:input_type -> remora.v1.DeleteWorkingMemoryRequest
-	30,  // 118: remora.v1.MemoryService.AddMemoryItems:input_type -> remora.v1.AddMemoryItemsRequest
-	32,  // 119: remora.v1.MemoryService.SearchMemoryItems:input_type -> remora.v1.SearchMemoryItemsRequest
-	35,  // 120: remora.v1.MemoryService.GetMemoryItem:input_type -> remora.v1.GetMemoryItemRequest
-	37,  // 121: remora.v1.MemoryService.ListMemoryItems:input_type -> remora.v1.ListMemoryItemsRequest
-	39,  // 122: remora.v1.MemoryService.DeleteMemoryItems:input_type -> remora.v1.DeleteMemoryItemsRequest
-	41,  // 123: remora.v1.MemoryService.GetReceipt:input_type -> remora.v1.GetReceiptRequest
-	43,  // 124: remora.v1.MemoryService.ListReceipts:input_type -> remora.v1.ListReceiptsRequest
-	45,  // 125: remora.v1.MemoryService.ReplayContext:input_type -> remora.v1.ReplayContextRequest
-	47,  // 126: remora.v1.MemoryService.DiffContexts:input_type -> remora.v1.DiffContextsRequest
-	53,  // 127: remora.v1.MemoryService.AddFacts:input_type -> remora.v1.AddFactsRequest
-	55,  // 128: remora.v1.MemoryService.ExtractFacts:input_type -> remora.v1.ExtractFactsRequest
-	59,  // 129: remora.v1.MemoryService.GetFact:input_type -> remora.v1.GetFactRequest
-	61,  // 130: remora.v1.MemoryService.ListFacts:input_type -> remora.v1.ListFactsRequest
-	63,  // 131: remora.v1.MemoryService.SearchFacts:input_type -> remora.v1.SearchFactsRequest
-	66,  // 132: remora.v1.MemoryService.CorrectFact:input_type -> remora.v1.CorrectFactRequest
-	68,  // 133: remora.v1.MemoryService.RetractFacts:input_type -> remora.v1.RetractFactsRequest
-	70,  // 134: remora.v1.MemoryService.ForgetFacts:input_type -> remora.v1.ForgetFactsRequest
-	73,  // 135: remora.v1.MemoryService.SetStaticFacts:input_type -> remora.v1.SetStaticFactsRequest
-	75,  // 136: remora.v1.MemoryService.GetStaticFacts:input_type -> remora.v1.GetStaticFactsRequest
-	11,  // 137: remora.v1.MemoryService.SearchMessages:output_type -> remora.v1.SearchMessagesResponse
-	18,  // 138: remora.v1.MemoryService.AssembleContext:output_type -> remora.v1.AssembleContextResponse
-	20,  // 139: remora.v1.MemoryService.ReadConversation:output_type -> remora.v1.ReadConversationResponse
-	23,  // 140: remora.v1.MemoryService.GetWorkingMemory:output_type -> remora.v1.GetWorkingMemoryResponse
-	25,  // 141: remora.v1.MemoryService.SetWorkingMemory:output_type -> remora.v1.SetWorkingMemoryResponse
-	27,  // 142: remora.v1.MemoryService.EditWorkingMemory:output_type -> remora.v1.EditWorkingMemoryResponse
-	29,  // 143: remora.v1.MemoryService.DeleteWorkingMemory:output_type -> remora.v1.DeleteWorkingMemoryResponse
-	31,  // 144: remora.v1.MemoryService.AddMemoryItems:output_type -> remora.v1.AddMemoryItemsResponse
-	33,  // 145: remora.v1.MemoryService.SearchMemoryItems:output_type -> remora.v1.SearchMemoryItemsResponse
-	36,  // 146: remora.v1.MemoryService.GetMemoryItem:output_type -> remora.v1.GetMemoryItemResponse
-	38,  // 147: remora.v1.MemoryService.ListMemoryItems:output_type -> remora.v1.ListMemoryItemsResponse
-	40,  // 148: remora.v1.MemoryService.DeleteMemoryItems:output_type -> remora.v1.DeleteMemoryItemsResponse
-	42,  // 149: remora.v1.MemoryService.GetReceipt:output_type -> remora.v1.GetReceiptResponse
-	44,  // 150: remora.v1.MemoryService.ListReceipts:output_type -> remora.v1.ListReceiptsResponse
-	46,  // 151: remora.v1.MemoryService.ReplayContext:output_type -> remora.v1.ReplayContextResponse
-	48,  // 152: remora.v1.MemoryService.DiffContexts:output_type -> remora.v1.DiffContextsResponse
-	54,  // 153: remora.v1.MemoryService.AddFacts:output_type -> remora.v1.AddFactsResponse
-	58,  // 154: remora.v1.MemoryService.ExtractFacts:output_type -> remora.v1.ExtractFactsResponse
-	60,  // 155: remora.v1.MemoryService.GetFact:output_type -> remora.v1.GetFactResponse
-	62,  // 156: remora.v1.MemoryService.ListFacts:output_type -> remora.v1.ListFactsResponse
-	64,  // 157: remora.v1.MemoryService.SearchFacts:output_type -> remora.v1.SearchFactsResponse
-	67,  // 158: remora.v1.MemoryService.CorrectFact:output_type -> remora.v1.CorrectFactResponse
-	69,  // 159: remora.v1.MemoryService.RetractFacts:output_type -> remora.v1.RetractFactsResponse
-	72,  // 160: remora.v1.MemoryService.ForgetFacts:output_type -> remora.v1.ForgetFactsResponse
-	74,  // 161: remora.v1.MemoryService.SetStaticFacts:output_type -> remora.v1.SetStaticFactsResponse
-	76,  // 162: remora.v1.MemoryService.GetStaticFacts:output_type -> remora.v1.GetStaticFactsResponse
-	137, // [137:163] is the sub-list for method output_type
-	111, // [111:137] is the sub-list for method input_type
-	111, // [111:111] is the sub-list for extension type_name
-	111, // [111:111] is the sub-list for extension extendee
-	0,   // [0:111] is the sub-list for field type_name
+	92,  // 93: remora.v1.ExtractFactsResponse.ended:type_name -> remora.v1.Fact
+	92,  // 94: remora.v1.GetFactResponse.fact:type_name -> remora.v1.Fact
+	83,  // 95: remora.v1.ListFactsRequest.times:type_name -> remora.v1.FactTimes
+	92,  // 96: remora.v1.ListFactsResponse.facts:type_name -> remora.v1.Fact
+	83,  // 97: remora.v1.SearchFactsRequest.times:type_name -> remora.v1.FactTimes
+	65,  // 98: remora.v1.SearchFactsResponse.hits:type_name -> remora.v1.FactHit
+	14,  // 99: remora.v1.SearchFactsResponse.index:type_name -> remora.v1.IndexState
+	92,  // 100: remora.v1.FactHit.fact:type_name -> remora.v1.Fact
+	92,  // 101: remora.v1.CorrectFactRequest.fact:type_name -> remora.v1.Fact
+	86,  // 102: remora.v1.CorrectFactRequest.origin:type_name -> remora.v1.Origin
+	94,  // 103: remora.v1.RetractFactsRequest.facts:type_name -> remora.v1.FactIds
+	86,  // 104: remora.v1.RetractFactsRequest.origin:type_name -> remora.v1.Origin
+	94,  // 105: remora.v1.ForgetFactsRequest.ids:type_name -> remora.v1.FactIds
+	71,  // 106: remora.v1.ForgetFactsRequest.all:type_name -> remora.v1.AllFacts
+	86,  // 107: remora.v1.ForgetFactsRequest.origin:type_name -> remora.v1.Origin
+	95,  // 108: remora.v1.SetStaticFactsRequest.facts:type_name -> remora.v1.StaticFact
+	86,  // 109: remora.v1.SetStaticFactsRequest.origin:type_name -> remora.v1.Origin
+	95,  // 110: remora.v1.GetStaticFactsResponse.facts:type_name -> remora.v1.StaticFact
+	79,  // 111: remora.v1.GetStaticFactsResponse.update_time:type_name -> google.protobuf.Timestamp
+	7,   // 112: remora.v1.MemoryService.SearchMessages:input_type -> remora.v1.SearchMessagesRequest
+	15,  // 113: remora.v1.MemoryService.AssembleContext:input_type -> remora.v1.AssembleContextRequest
+	19,  // 114: remora.v1.MemoryService.ReadConversation:input_type -> remora.v1.ReadConversationRequest
+	22,  // 115: remora.v1.MemoryService.GetWorkingMemory:input_type -> remora.v1.GetWorkingMemoryRequest
+	24,  // 116: remora.v1.MemoryService.SetWorkingMemory:input_type -> remora.v1.SetWorkingMemoryRequest
+	26,  // 117: remora.v1.MemoryService.EditWorkingMemory:input_type -> remora.v1.EditWorkingMemoryRequest
+	28,  // 118: remora.v1.MemoryService.DeleteWorkingMemory:input_type -> remora.v1.DeleteWorkingMemoryRequest
+	30,  // 119: remora.v1.MemoryService.AddMemoryItems:input_type -> remora.v1.AddMemoryItemsRequest
+	32,  // 120: remora.v1.MemoryService.SearchMemoryItems:input_type -> remora.v1.SearchMemoryItemsRequest
+	35,  // 121: remora.v1.MemoryService.GetMemoryItem:input_type -> remora.v1.GetMemoryItemRequest
+	37,  // 122: remora.v1.MemoryService.ListMemoryItems:input_type -> remora.v1.ListMemoryItemsRequest
+	39,  // 123: remora.v1.MemoryService.DeleteMemoryItems:input_type -> remora.v1.DeleteMemoryItemsRequest
+	41,  // 124: remora.v1.MemoryService.GetReceipt:input_type -> remora.v1.GetReceiptRequest
+	43,  // 125: remora.v1.MemoryService.ListReceipts:input_type -> remora.v1.ListReceiptsRequest
+	45,  // 126: remora.v1.MemoryService.ReplayContext:input_type -> remora.v1.ReplayContextRequest
+	47,  // 127: remora.v1.MemoryService.DiffContexts:input_type -> remora.v1.DiffContextsRequest
+	53,  // 128: remora.v1.MemoryService.AddFacts:input_type -> remora.v1.AddFactsRequest
+	55,  // 129: remora.v1.MemoryService.ExtractFacts:input_type -> remora.v1.ExtractFactsRequest
+	59,  // 130: remora.v1.MemoryService.GetFact:input_type -> remora.v1.GetFactRequest
+	61,  // 131: remora.v1.MemoryService.ListFacts:input_type -> remora.v1.ListFactsRequest
+	63,  // 132: remora.v1.MemoryService.SearchFacts:input_type -> remora.v1.SearchFactsRequest
+	66,  // 133: remora.v1.MemoryService.CorrectFact:input_type -> remora.v1.CorrectFactRequest
+	68,  // 134: remora.v1.MemoryService.RetractFacts:input_type -> remora.v1.RetractFactsRequest
+	70,  // 135: remora.v1.MemoryService.ForgetFacts:input_type -> remora.v1.ForgetFactsRequest
+	73,  // 136: remora.v1.MemoryService.SetStaticFacts:input_type -> remora.v1.SetStaticFactsRequest
+	75,  // 137: remora.v1.MemoryService.GetStaticFacts:input_type -> remora.v1.GetStaticFactsRequest
+	11,  // 138: remora.v1.MemoryService.SearchMessages:output_type -> remora.v1.SearchMessagesResponse
+	18,  // 139: remora.v1.MemoryService.AssembleContext:output_type -> remora.v1.AssembleContextResponse
+	20,  // 140: remora.v1.MemoryService.ReadConversation:output_type -> remora.v1.ReadConversationResponse
+	23,  // 141: remora.v1.MemoryService.GetWorkingMemory:output_type -> remora.v1.GetWorkingMemoryResponse
+	25,  // 142: remora.v1.MemoryService.SetWorkingMemory:output_type -> remora.v1.SetWorkingMemoryResponse
+	27,  // 143: remora.v1.MemoryService.EditWorkingMemory:output_type -> remora.v1.EditWorkingMemoryResponse
+	29,  // 144: remora.v1.MemoryService.DeleteWorkingMemory:output_type -> remora.v1.DeleteWorkingMemoryResponse
+	31,  // 145: remora.v1.MemoryService.AddMemoryItems:output_type -> remora.v1.AddMemoryItemsResponse
+	33,  // 146: remora.v1.MemoryService.SearchMemoryItems:output_type -> remora.v1.SearchMemoryItemsResponse
+	36,  // 147: remora.v1.MemoryService.GetMemoryItem:output_type -> remora.v1.GetMemoryItemResponse
+	38,  // 148: remora.v1.MemoryService.ListMemoryItems:output_type -> remora.v1.ListMemoryItemsResponse
+	40,  // 149: remora.v1.MemoryService.DeleteMemoryItems:output_type -> remora.v1.DeleteMemoryItemsResponse
+	42,  // 150: remora.v1.MemoryService.GetReceipt:output_type -> remora.v1.GetReceiptResponse
+	44,  // 151: remora.v1.MemoryService.ListReceipts:output_type -> remora.v1.ListReceiptsResponse
+	46,  // 152: remora.v1.MemoryService.ReplayContext:output_type -> remora.v1.ReplayContextResponse
+	48,  // 153: remora.v1.MemoryService.DiffContexts:output_type -> remora.v1.DiffContextsResponse
+	54,  // 154: remora.v1.MemoryService.AddFacts:output_type -> remora.v1.AddFactsResponse
+	58,  // 155: remora.v1.MemoryService.ExtractFacts:output_type -> remora.v1.ExtractFactsResponse
+	60,  // 156: remora.v1.MemoryService.GetFact:output_type -> remora.v1.GetFactResponse
+	62,  // 157: remora.v1.MemoryService.ListFacts:output_type -> remora.v1.ListFactsResponse
+	64,  // 158: remora.v1.MemoryService.SearchFacts:output_type -> remora.v1.SearchFactsResponse
+	67,  // 159: remora.v1.MemoryService.CorrectFact:output_type -> remora.v1.CorrectFactResponse
+	69,  // 160: remora.v1.MemoryService.RetractFacts:output_type -> remora.v1.RetractFactsResponse
+	72,  // 161: remora.v1.MemoryService.ForgetFacts:output_type -> remora.v1.ForgetFactsResponse
+	74,  // 162: remora.v1.MemoryService.SetStaticFacts:output_type -> remora.v1.SetStaticFactsResponse
+	76,  // 163: remora.v1.MemoryService.GetStaticFacts:output_type -> remora.v1.GetStaticFactsResponse
+	138, // [138:164] is the sub-list for method output_type
+	112, // [112:138] is the sub-list for method input_type
+	112, // [112:112] is the sub-list for extension type_name
+	112, // [112:112] is the sub-list for extension extendee
+	0,   // [0:112] is the sub-list for field type_name
 }
 
 func init() { file_remora_v1_memory_service_proto_init() }

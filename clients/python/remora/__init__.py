@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from remora.edits import Append, Edit, Keep, Remove, RemoveAll, Replace
     from remora.embeddings import Embedding
     from remora.errors import FieldViolation, RemoraError
-    from remora.facts import Fact, FactHit, FactSearchResult, FactSource, StaticFact
+    from remora.facts import ExtractedFacts, Fact, FactHit, FactSearchResult, FactSource, StaticFact
     from remora.filters import AllOf, AnyOf, Condition, Filter, Not, PathCondition
     from remora.history import (
         EntryStep,
@@ -124,6 +124,7 @@ __all__ = [
     "EntryStep",
     "EntryStepFields",
     "EntryWithRelated",
+    "ExtractedFacts",
     "ExtractiveMemory",
     "Fact",
     "FactHit",
@@ -233,7 +234,7 @@ _NAMES = {
     "edits": ("Append", "Edit", "Keep", "Remove", "RemoveAll", "Replace"),
     "embeddings": ("Embedding",),
     "errors": ("FieldViolation", "RemoraError"),
-    "facts": ("Fact", "FactHit", "FactSearchResult", "FactSource", "StaticFact"),
+    "facts": ("ExtractedFacts", "Fact", "FactHit", "FactSearchResult", "FactSource", "StaticFact"),
     "filters": ("AllOf", "AnyOf", "Condition", "Filter", "Not", "PathCondition"),
     "history": (
         "EntryStep",

@@ -1,6 +1,6 @@
 """Facts: what holds of a user, or did, and what a search among them finds."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Annotated, ClassVar, Self
@@ -143,6 +143,18 @@ class Fact(View):
         "record_time": lambda wire: optional_time(wire, "record_time"),
         "cease_time": lambda wire: optional_time(wire, "cease_time"),
     }
+
+
+class ExtractedFacts(list[Fact]):
+    """The facts that were found in what a user said.
+
+    Attributes:
+        ended: Facts on record that ended because the user says that they no longer hold.
+    """
+
+    def __init__(self, facts: Iterable[Fact] = (), ended: Iterable[Fact] = ()) -> None:
+        super().__init__(facts)
+        self.ended = list(ended)
 
 
 @view

@@ -66,3 +66,4 @@ class Outcome(Struct, frozen=True):
     deleted_conversations: int = 0
     imported_records: int = 0
     deleted_records: int = 0
+    ended: tuple[str, ...] = ()

@@ -97,7 +97,7 @@ class Found(Struct, frozen=True):
 
 class Extracted(Struct, frozen=True):
     """What was found, in the order of saying; the last message that was read, and whether others are behind it. The
-    rest is as in Found.
+    rest is as in Found. Drafts add facts, or end some.
     """
 
     drafts: tuple[FactDraft, ...]
@@ -111,6 +111,11 @@ class Extracted(Struct, frozen=True):
     def reading(self) -> Reading | None:
         """The messages that were read; None if none were."""
         return Reading(self.revision) if self.revision else None
+
+    @property
+    def added(self) -> list[FactDraft]:
+        """Those that add facts."""
+        return [draft for draft in self.drafts if not draft.ends]
 
 
 class Picked(Struct, frozen=True):
@@ -141,7 +146,7 @@ class FactMemory:
         self._embedders = embedders
 
     def add(self, write: Write, user_id: str, drafts: Sequence[FactDraft], reading: Reading | None = None) -> Outcome:
-        """Add facts, with vectors where the model makes them in time. Raises as FactStore."""
+        """Add facts, with vectors where the model makes them in time, or end some. Raises as FactStore."""
         return self._facts.add(write, user_id, self._embedded(write, drafts), reading)
 
     def correct(self, write: Write, user_id: str, fact_id: str, draft: FactDraft) -> Outcome:
@@ -149,8 +154,9 @@ class FactMemory:
         return self._facts.correct(write, user_id, fact_id, self._embedded(write, [draft])[0])
 
     def _embedded(self, write: Write, drafts: Sequence[FactDraft]) -> list[FactDraft]:
-        made = vectors(self._embedders.of(write.tenant_id), [draft.said for draft in drafts], write.deadline)
-        return [replace(draft, vector=vector) for draft, vector in zip(drafts, made, strict=True)]
+        added = [draft.said for draft in drafts if not draft.ends]
+        made = iter(vectors(self._embedders.of(write.tenant_id), added, write.deadline))
+        return [draft if draft.ends else replace(draft, vector=next(made)) for draft in drafts]
 
     def search(self, read: Read, user_id: str, query: FactQuery) -> FoundItems:
         """The best facts: by vectors and words, or by words alone where there is no vector of the query; by the vector
@@ -189,8 +195,8 @@ class FactMemory:
         return self._model is not None
 
     def keep(self, write: Write, user_id: str, messages: Iterable[ContextMessage], reading: Reading) -> None:
-        """Add what messages say of their user. What was added before is not added again. Raises WindowMoved where the
-        messages are erased or others by now.
+        """Add what messages say of their user, and end what they say has ended. What was added before is not added
+        again. Raises WindowMoved where the messages are erased or others by now.
         """
         for said in _portions([said for message in messages for said in _said(message)], self._most_characters):
             drafts = self._found(said, write.deadline).all
@@ -323,7 +329,7 @@ def _without_remembered(said: Said) -> Said:
 def _drafts(said: Said) -> list[FactDraft]:
     """What patterns find in a text, up to so much as one call gives."""
     # Compiling the patterns takes long: the first extraction does it, not every start.
-    from remora_server.domain.fact_patterns import facts_in  # noqa: PLC0415
+    from remora_server.domain.fact_patterns import found_in  # noqa: PLC0415
 
     return [
         FactDraft(
@@ -334,6 +340,7 @@ def _drafts(said: Said) -> list[FactDraft]:
             exclusive=found.exclusive,
             extractor=PATTERNS,
             source=said.source,
+            ends=found.ends,
         )
-        for found in facts_in(said.text)[:MOST_FOUND]
+        for found in found_in(said.text)[:MOST_FOUND]
     ]

@@ -7,7 +7,7 @@ from typing import Annotated
 from remora._arguments import checked
 from remora._async.calls import AsyncCalls, page_size
 from remora._bounds import Between, Id, Ids, Items, Limit, Name, RequestId, Seconds, Size, Time
-from remora.facts import Fact, FactSearchResult, FactSource, StaticFact, fact_times
+from remora.facts import ExtractedFacts, Fact, FactSearchResult, FactSource, StaticFact, fact_times
 from remora.search import Query
 from remora.v1 import fact_pb2
 from remora.v1 import memory_service_pb2 as wire
@@ -55,13 +55,14 @@ class AsyncFacts:
         by_patterns: bool = False,
         request_id: RequestId | None = None,
         timeout: Seconds | None = None,
-    ) -> list[Fact]:
+    ) -> ExtractedFacts:
         """Finds what the user says of itself in a text, adds it, and returns it with its ids.
 
         With `dry_run`, nothing is added, and there are no ids.
 
         The server's chat model finds it; without one, if it fails, or with `by_patterns`, patterns for English do. The
-        `extractor` of each fact says which.
+        `extractor` of each fact says which. To patterns, "I no longer live in Munich" and the like end the fact that is
+        on record so. `ended` of the result has the facts that ended.
         """
         said = wire.SaidText(text=text, source=source.to_proto() if source else None)
         request = wire.ExtractFactsRequest(user_id=self._user_id, text=said, dry_run=dry_run, by_patterns=by_patterns)
@@ -76,20 +77,22 @@ class AsyncFacts:
         dry_run: bool = False,
         by_patterns: bool = False,
         timeout: Seconds | None = None,
-    ) -> list[Fact]:
+    ) -> ExtractedFacts:
         """The same of all that the user says in a conversation, behind a message of this sequence.
 
         Each 1,000 messages, or with a chat model each 32 KiB, have the timeout. A message that was read before makes
         nothing surer.
         """
-        found: list[Fact] = []
+        found = ExtractedFacts()
         said = wire.SaidMessages(conversation_id=conversation_id, after_sequence=after_sequence)
         while True:
             request = wire.ExtractFactsRequest(
                 user_id=self._user_id, conversation=said, dry_run=dry_run, by_patterns=by_patterns
             )
             response = await self._calls.write(self._calls.stubs.memory.ExtractFacts, request, timeout, None)
-            found += _extracted(response)
+            read = _extracted(response)
+            found += read
+            found.ended += read.ended
             if not response.more:
                 return found
             said.after_sequence = response.through_sequence
@@ -215,11 +218,11 @@ class AsyncStaticFacts:
         return [StaticFact.from_proto(fact) for fact in response.facts]
 
 
-def _extracted(response: wire.ExtractFactsResponse) -> list[Fact]:
-    """What was found, with the ids under which it was added."""
+def _extracted(response: wire.ExtractFactsResponse) -> ExtractedFacts:
+    """What was found, with the ids under which it was added, and what ended."""
     for fact, fact_id in zip(response.facts, response.ids, strict=False):  # a dry run gives none
         fact.id = fact_id
-    return [Fact.from_proto(fact) for fact in response.facts]
+    return ExtractedFacts(map(Fact.from_proto, response.facts), map(Fact.from_proto, response.ended))
 
 
 def _ids(ids: str | Collection[str]) -> fact_pb2.FactIds:

@@ -21,7 +21,7 @@ from remora.blocks import (
     to_item_id,
 )
 from remora.errors import ConversationNotFoundError
-from remora.facts import Fact, FactSource, StaticFact
+from remora.facts import ExtractedFacts, Fact, FactSource, StaticFact
 from remora.memory_items import MemoryItem, MemoryItemHit
 from remora.messages import Message, MessageLike, to_message
 from remora.short_term import SUMMARY_PREFIX
@@ -92,11 +92,11 @@ class ExtractiveMemory:
                 room -= tokens
         return kept
 
-    def update(self, session_id: Id, message: Said, *, timeout: Seconds | None = None) -> list[Fact]:
+    def update(self, session_id: Id, message: Said, *, timeout: Seconds | None = None) -> ExtractedFacts:
         """Finds facts in what the user says, adds them, and returns them. Messages of other roles have none."""
         given = to_message({"role": "user", "content": message} if isinstance(message, str) else message)
         if given.role != "user" or not given.text:
-            return []
+            return ExtractedFacts()
         source = FactSource(session_id, given.id or "", given.sent_time or given.create_time)
         return self.facts.extract(given.text, source=source, timeout=timeout)
 

@@ -2691,6 +2691,7 @@ class ExtractFactsResponse(_message.Message):
     REVISION_FIELD_NUMBER: _builtins.int
     EXTRACTOR_FIELD_NUMBER: _builtins.int
     MODEL_FAILURE_FIELD_NUMBER: _builtins.int
+    ENDED_FIELD_NUMBER: _builtins.int
     through_sequence: _builtins.int
     """With a conversation: the last message that was read, by its sequence, which is `after_sequence` of the next call."""
     more: _builtins.bool
@@ -2712,6 +2713,12 @@ class ExtractFactsResponse(_message.Message):
     def ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """The ids of these facts; none in a dry run."""
 
+    @_builtins.property
+    def ended(self) -> _containers.RepeatedCompositeFieldContainer[_fact_pb2.Fact]:
+        """The facts that ended because it was said that they no longer hold, as they are recorded now, also if a request is
+        repeated. In a dry run, those on record that would end.
+        """
+
     def __init__(
         self,
         *,
@@ -2722,10 +2729,11 @@ class ExtractFactsResponse(_message.Message):
         revision: _builtins.int = ...,
         extractor: _builtins.str = ...,
         model_failure: _builtins.str = ...,
+        ended: _abc.Iterable[_fact_pb2.Fact] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["extractor", b"extractor", "facts", b"facts", "ids", b"ids", "model_failure", b"model_failure", "more", b"more", "revision", b"revision", "through_sequence", b"through_sequence"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["ended", b"ended", "extractor", b"extractor", "facts", b"facts", "ids", b"ids", "model_failure", b"model_failure", "more", b"more", "revision", b"revision", "through_sequence", b"through_sequence"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -66,17 +66,22 @@ class FactHandlers(Struct, frozen=True):
         find = partial(self._found, request)
         found, outcome = self.memory.extract(write, request.user_id, find, dry_run=request.dry_run)
         reply = pb.ExtractFactsResponse(
-            facts=map(_drafted, found.drafts),
+            facts=map(_drafted, found.added),
             through_sequence=found.through_sequence,
             more=found.more,
             revision=found.revision,
             extractor=found.extractor,
             model_failure=found.failure,
         )
-        if outcome is not None:
+        if found.drafts and outcome is None:  # a dry run
+            read = Read(write.tenant_id, deadline=write.deadline)
+            ending, _ = self.facts.ending(read, request.user_id, found.drafts)
+            reply.ended.extend(self._recorded(write, request.user_id, ending))
+        elif outcome is not None:
             reply.ids.extend(_ids(outcome))
             reply.revision = outcome.revision
-            if not are_of(reply.ids, found.drafts):
+            reply.ended.extend(self._recorded(write, request.user_id, outcome.ended))
+            if not are_of(reply.ids, found.added):
                 del reply.facts[:]
                 reply.facts.extend(self._recorded(write, request.user_id, reply.ids))
         return reply
@@ -91,7 +96,7 @@ class FactHandlers(Struct, frozen=True):
         )
 
     def _recorded(self, write: Write, user_id: str, ids: Iterable[str]) -> Iterator[fact_pb2.Fact]:
-        """What an earlier request wrote, as far as it is there."""
+        """Facts as they are recorded now, as far as they are there."""
         for fact_id in ids:
             with suppress(FactNotFound):
                 yield _shown(self.facts.get(Read(write.tenant_id, deadline=write.deadline), user_id, fact_id)[0])

@@ -227,6 +227,7 @@ def _keep(outcome: Outcome, kept: record_pb2.Outcome) -> None:
     kept.deleted_conversations = outcome.deleted_conversations
     kept.imported_records = outcome.imported_records
     kept.deleted_records = outcome.deleted_records
+    kept.ended.extend(outcome.ended)
 
 
 def decode_outcome(encoded: bytes) -> Outcome:
@@ -244,4 +245,5 @@ def decode_outcome(encoded: bytes) -> Outcome:
         deleted_conversations=kept.deleted_conversations,
         imported_records=kept.imported_records,
         deleted_records=kept.deleted_records,
+        ended=tuple(kept.ended),
     )

@@ -79,9 +79,15 @@ class Facts:
         def enter(ledger: Ledger) -> list[tuple[str, bool]]:
             if reading is not None and self._is_outdated(write.tenant_id, user_id, reading):
                 raise WindowMoved
-            return [ledger.add(draft, f"facts[{number}]") for number, draft in enumerate(drafts)]
+            return ledger.say(drafts)
 
-        return self._enter(write, user_id, _together(draft.prefix for draft in drafts), enter)
+        return self._enter(write, user_id, _touched(drafts), enter)
+
+    def ending(self, read: Read, user_id: str, drafts: Sequence[FactDraft]) -> tuple[Sequence[str], int]:
+        revision = self._commits.begin(read)
+        ledger = Ledger(map(_fact, self._recorded(read, _place(user_id), _touched(drafts))), self._clock())
+        ledger.say(drafts)
+        return ledger.ended_before, revision
 
     def correct(self, write: Write, user_id: str, fact_id: str, draft: FactDraft) -> Outcome:
         def enter(ledger: Ledger) -> list[tuple[str, bool]]:
@@ -99,10 +105,14 @@ class Facts:
         """Write the result of an entry on a ledger of the facts with a prefix of ids."""
         place = _place(user_id)
 
-        def plan(_: None, now: int) -> Planned:
+        def plan(_: None, now: int) -> Planned | None:
             ledger = Ledger(map(_fact, self._recorded(write, place, touched)), now)
             placed = tuple(Placed(fact_id, 0, now, known) for fact_id, known in enter(ledger))
-            return self._planned(write, user_id, ledger, Outcome(revision=0, messages=placed))
+            if not placed and not ledger.ended:
+                return None
+            return self._planned(
+                write, user_id, ledger, Outcome(revision=0, messages=placed, ended=tuple(ledger.ended))
+            )
 
         with answered():
             return self._commands.run(write, self._records.held_place(write, place), plan)
@@ -314,6 +324,11 @@ def _place(user_id: str) -> Partition:
 def _prefix(fact_id: str) -> str:
     """What the ids of a fact and of others that say the same begin with."""
     return f"{fact_id.rpartition('-')[0]}-"
+
+
+def _touched(drafts: Sequence[FactDraft]) -> list[str]:
+    """The prefixes of the ids of all facts that drafts may repeat or end."""
+    return _together(draft.prefix for draft in drafts)
 
 
 def _together(given: Iterable[str]) -> list[str]:

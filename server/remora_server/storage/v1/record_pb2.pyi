@@ -109,6 +109,7 @@ class Outcome(_message.Message):
     DELETED_CONVERSATIONS_FIELD_NUMBER: _builtins.int
     IMPORTED_RECORDS_FIELD_NUMBER: _builtins.int
     DELETED_RECORDS_FIELD_NUMBER: _builtins.int
+    ENDED_FIELD_NUMBER: _builtins.int
     conversation_id: _builtins.str
     """The conversation."""
     time: _builtins.int
@@ -131,6 +132,10 @@ class Outcome(_message.Message):
     def messages(self) -> _containers.RepeatedCompositeFieldContainer[Global___Placed]:
         """The result for each message."""
 
+    @_builtins.property
+    def ended(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """The ids of facts that ended."""
+
     def __init__(
         self,
         *,
@@ -144,10 +149,11 @@ class Outcome(_message.Message):
         deleted_conversations: _builtins.int = ...,
         imported_records: _builtins.int = ...,
         deleted_records: _builtins.int = ...,
+        ended: _abc.Iterable[_builtins.str] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["conversation_id", b"conversation_id", "created", b"created", "deleted", b"deleted", "deleted_conversations", b"deleted_conversations", "deleted_messages", b"deleted_messages", "deleted_records", b"deleted_records", "imported_records", b"imported_records", "messages", b"messages", "pruned_messages", b"pruned_messages", "time", b"time"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["conversation_id", b"conversation_id", "created", b"created", "deleted", b"deleted", "deleted_conversations", b"deleted_conversations", "deleted_messages", b"deleted_messages", "deleted_records", b"deleted_records", "ended", b"ended", "imported_records", b"imported_records", "messages", b"messages", "pruned_messages", b"pruned_messages", "time", b"time"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -47,6 +47,12 @@ export interface Extracting {
   byPatterns?: boolean | undefined;
 }
 
+/** The facts that were found in what a user said. */
+export interface ExtractedFacts extends Array<Fact> {
+  /** Facts on record that ended because the user says that they no longer hold. Not enumerable. */
+  readonly ended: Fact[];
+}
+
 /** Which facts are listed. */
 export interface ListedFacts extends AsOf {
   /** Only those about this subject; case and white space do not count. */
@@ -85,18 +91,21 @@ export class Facts {
   }
 
   /**
-   * Finds what the user says of itself in a text, adds it, and returns it with its ids. The server's chat model finds it; without one,
-   * if it fails, or with `byPatterns`, patterns for English do: `extractor` of each fact says which.
+   * Finds what the user says of itself in a text, adds it, and returns it with its ids. The server's chat model finds it;
+   * without one, if it fails, or with `byPatterns`, patterns for English do: `extractor` of each fact says which. To
+   * patterns, "I no longer live in Munich" and the like end the fact that is on record so: `ended` of the result has the
+   * facts that ended.
    */
   async extract(
     text: string,
     how: Extracting & { source?: SaidIn | undefined } = {},
     options?: CallOptions,
-  ): Promise<Fact[]> {
+  ): Promise<ExtractedFacts> {
     requireKnown(how, [...EXTRACTING, "source"], "option");
     const { source, dryRun = false, byPatterns = false } = how;
     const from = { case: "text" as const, value: { text, ...(source && { source }) } };
-    return extracted(await this.#memory.extractFacts({ userId: this.userId, from, dryRun, byPatterns }, options));
+    const read = await this.#memory.extractFacts({ userId: this.userId, from, dryRun, byPatterns }, options);
+    return withEnded(added(read), read.ended);
   }
 
   /**
@@ -107,17 +116,19 @@ export class Facts {
     conversationId: string,
     how: Extracting & { afterSequence?: bigint | undefined } = {},
     options?: CallOptions,
-  ): Promise<Fact[]> {
+  ): Promise<ExtractedFacts> {
     requireKnown(how, [...EXTRACTING, "afterSequence"], "option");
     const { afterSequence = 0n, dryRun = false, byPatterns = false } = how;
     const found: Fact[] = [];
+    const ended: Fact[] = [];
     let behind = afterSequence;
     for (;;) {
       const from = { case: "conversation" as const, value: { conversationId, afterSequence: behind } };
       const read = await this.#memory.extractFacts({ userId: this.userId, from, dryRun, byPatterns }, options);
-      found.push(...extracted(read));
+      found.push(...added(read));
+      ended.push(...read.ended);
       if (!read.more) {
-        return found;
+        return withEnded(found, ended);
       }
       behind = read.throughSequence;
     }
@@ -193,13 +204,18 @@ type Selection =
   | { case: "conversationId"; value: string }
   | { case: "all"; value: Record<string, never> };
 
+/** The facts with those that ended, which no comparison of arrays sees. */
+function withEnded(facts: Fact[], ended: Fact[]): ExtractedFacts {
+  return Object.defineProperty(facts, "ended", { value: ended }) as ExtractedFacts;
+}
+
 /** One value or several, as several. A text is one value: its letters are no ids. */
 function several<Value>(given: Value | readonly Value[]): Value[] {
   return Array.isArray(given) ? [...(given as readonly Value[])] : [given as Value];
 }
 
 /** What was found, with the ids under which it was added; a dry run gives none. */
-function extracted({ facts, ids }: ExtractFactsResponse): Fact[] {
+function added({ facts, ids }: ExtractFactsResponse): Fact[] {
   for (const [place, fact] of facts.entries()) {
     fact.id = ids[place] ?? "";
   }

@@ -38,6 +38,7 @@ export { defaultEndpoint, ENDPOINT_VARIABLE } from "./endpoint.js";
 export * from "./errors.js";
 export {
   type AsOf,
+  type ExtractedFacts,
   type Extracting,
   Facts,
   type FoundFacts,

@@ -75,6 +75,29 @@ describe("facts of a user", () => {
     assert.equal(await facts.forget(tea?.id ?? ""), 1n);
   });
 
+  test("end when the user says so", async () => {
+    const facts = remora.facts("sarah");
+    await facts.extract("I live in Bergen. I like tea.");
+    await remora
+      .conversation("trip", { userId: "sarah" })
+      .append([{ role: "user", text: "I don't like tea any more." }]);
+
+    const over = await facts.extract("I no longer live in Bergen. I used to live in Oslo.");
+    assert.deepEqual(over, []);
+    assert.deepEqual(
+      [...over.ended, ...(await facts.extractFrom("trip")).ended].map((fact) => [
+        fact.object,
+        fact.validTo !== undefined,
+      ]),
+      [
+        ["Bergen", true],
+        ["tea", true],
+      ],
+    );
+    assert.deepEqual(await facts.listFacts(), []);
+    assert.equal((await facts.listFacts({ atAnyTime: true })).length, 2);
+  });
+
   test("are corrected, retracted and forgotten", async () => {
     const facts = remora.facts("sarah");
     const [wrong = ""] = await facts.add(home("Berlin", 2020), { conversationId: "c", messageId: "m" });
