@@ -29,8 +29,8 @@ const (
 	// The server chooses: the newest.
 	PruneStrategy_PRUNE_STRATEGY_UNSPECIFIED PruneStrategy = 0
 	// The newest of each namespace stays, with its writes and without a parent. The namespaces of a subgraph's call go
-	// with the root graph's checkpoint that made the call. Where a channel of the newest one is kept as writes (LangGraph's
-	// DeltaChannel), so many of its ancestors stay as it takes to rebuild the channel.
+	// with the root graph's checkpoint that made the call. Where a channel of the newest one is kept as its writes,
+	// so many of its ancestors stay as it takes to rebuild the channel.
 	PruneStrategy_PRUNE_STRATEGY_KEEP_LATEST PruneStrategy = 1
 	// None.
 	PruneStrategy_PRUNE_STRATEGY_DELETE PruneStrategy = 2

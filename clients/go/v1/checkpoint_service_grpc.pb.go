@@ -36,7 +36,7 @@ const (
 //
 // For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
 //
-// Keeps the checkpoints of graphs, such as LangGraph's: the state of a thread after each step, and the writes that are
+// Keeps the checkpoints of an agent's graph: the state of a thread after each step, and the writes that are
 // pending. calls.proto says what all calls have in common. Values are opaque: their client serialises them.
 //
 // A channel's value at a version is stored once, however many checkpoints have it, and as its difference from the value
@@ -53,7 +53,7 @@ type CheckpointServiceClient interface {
 	ListCheckpoints(ctx context.Context, in *ListCheckpointsRequest, opts ...grpc.CallOption) (*ListCheckpointsResponse, error)
 	// Lists what was written to some channels by the ancestors of a checkpoint, the nearest first: for each channel, back
 	// to the nearest ancestor in which it has a value, with the writes of that one. A channel that is kept as its writes
-	// (LangGraph's DeltaChannel) is rebuilt from this. The checkpoint's own writes are not part of it.
+	// is rebuilt from this. The checkpoint's own writes are not part of it.
 	ListChannelHistory(ctx context.Context, in *ListChannelHistoryRequest, opts ...grpc.CallOption) (*ListChannelHistoryResponse, error)
 	// Stores a part of a value that is too long for one request. SaveCheckpoints names the upload within an hour, in
 	// requests of the same thread, namespace and user; until then the same part may be stored again. FAILED_PRECONDITION,
@@ -198,7 +198,7 @@ func (c *checkpointServiceClient) PruneThreads(ctx context.Context, in *PruneThr
 // All implementations must embed UnimplementedCheckpointServiceServer
 // for forward compatibility.
 //
-// Keeps the checkpoints of graphs, such as LangGraph's: the state of a thread after each step, and the writes that are
+// Keeps the checkpoints of an agent's graph: the state of a thread after each step, and the writes that are
 // pending. calls.proto says what all calls have in common. Values are opaque: their client serialises them.
 //
 // A channel's value at a version is stored once, however many checkpoints have it, and as its difference from the value
@@ -215,7 +215,7 @@ type CheckpointServiceServer interface {
 	ListCheckpoints(context.Context, *ListCheckpointsRequest) (*ListCheckpointsResponse, error)
 	// Lists what was written to some channels by the ancestors of a checkpoint, the nearest first: for each channel, back
 	// to the nearest ancestor in which it has a value, with the writes of that one. A channel that is kept as its writes
-	// (LangGraph's DeltaChannel) is rebuilt from this. The checkpoint's own writes are not part of it.
+	// is rebuilt from this. The checkpoint's own writes are not part of it.
 	ListChannelHistory(context.Context, *ListChannelHistoryRequest) (*ListChannelHistoryResponse, error)
 	// Stores a part of a value that is too long for one request. SaveCheckpoints names the upload within an hour, in
 	// requests of the same thread, namespace and user; until then the same part may be stored again. FAILED_PRECONDITION,

@@ -32,8 +32,8 @@ class _PruneStrategyEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_PruneSt
     """The server chooses: the newest."""
     PRUNE_STRATEGY_KEEP_LATEST: _PruneStrategy.ValueType  # 1
     """The newest of each namespace stays, with its writes and without a parent. The namespaces of a subgraph's call go
-    with the root graph's checkpoint that made the call. Where a channel of the newest one is kept as writes (LangGraph's
-    DeltaChannel), so many of its ancestors stay as it takes to rebuild the channel.
+    with the root graph's checkpoint that made the call. Where a channel of the newest one is kept as its writes,
+    so many of its ancestors stay as it takes to rebuild the channel.
     """
     PRUNE_STRATEGY_DELETE: _PruneStrategy.ValueType  # 2
     """None."""
@@ -45,8 +45,8 @@ PRUNE_STRATEGY_UNSPECIFIED: PruneStrategy.ValueType  # 0
 """The server chooses: the newest."""
 PRUNE_STRATEGY_KEEP_LATEST: PruneStrategy.ValueType  # 1
 """The newest of each namespace stays, with its writes and without a parent. The namespaces of a subgraph's call go
-with the root graph's checkpoint that made the call. Where a channel of the newest one is kept as writes (LangGraph's
-DeltaChannel), so many of its ancestors stay as it takes to rebuild the channel.
+with the root graph's checkpoint that made the call. Where a channel of the newest one is kept as its writes,
+so many of its ancestors stay as it takes to rebuild the channel.
 """
 PRUNE_STRATEGY_DELETE: PruneStrategy.ValueType  # 2
 """None."""

@@ -26,7 +26,7 @@ if _version_not_supported:
 
 
 class CheckpointServiceStub:
-    """Keeps the checkpoints of graphs, such as LangGraph's: the state of a thread after each step, and the writes that are
+    """Keeps the checkpoints of an agent's graph: the state of a thread after each step, and the writes that are
     pending. calls.proto says what all calls have in common. Values are opaque: their client serialises them.
 
     A channel's value at a version is stored once, however many checkpoints have it, and as its difference from the value
@@ -97,7 +97,7 @@ class CheckpointServiceStub:
 
 
 class CheckpointServiceServicer:
-    """Keeps the checkpoints of graphs, such as LangGraph's: the state of a thread after each step, and the writes that are
+    """Keeps the checkpoints of an agent's graph: the state of a thread after each step, and the writes that are
     pending. calls.proto says what all calls have in common. Values are opaque: their client serialises them.
 
     A channel's value at a version is stored once, however many checkpoints have it, and as its difference from the value
@@ -131,7 +131,7 @@ class CheckpointServiceServicer:
     def ListChannelHistory(self, request, context):
         """Lists what was written to some channels by the ancestors of a checkpoint, the nearest first: for each channel, back
         to the nearest ancestor in which it has a value, with the writes of that one. A channel that is kept as its writes
-        (LangGraph's DeltaChannel) is rebuilt from this. The checkpoint's own writes are not part of it.
+        is rebuilt from this. The checkpoint's own writes are not part of it.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -258,7 +258,7 @@ def add_CheckpointServiceServicer_to_server(servicer, server):
 
  # This class is part of an EXPERIMENTAL API.
 class CheckpointService:
-    """Keeps the checkpoints of graphs, such as LangGraph's: the state of a thread after each step, and the writes that are
+    """Keeps the checkpoints of an agent's graph: the state of a thread after each step, and the writes that are
     pending. calls.proto says what all calls have in common. Values are opaque: their client serialises them.
 
     A channel's value at a version is stored once, however many checkpoints have it, and as its difference from the value

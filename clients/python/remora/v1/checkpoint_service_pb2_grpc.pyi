@@ -27,7 +27,7 @@ GRPC_GENERATED_VERSION: str
 GRPC_VERSION: str
 
 class CheckpointServiceStub:
-    """Keeps the checkpoints of graphs, such as LangGraph's: the state of a thread after each step, and the writes that are
+    """Keeps the checkpoints of an agent's graph: the state of a thread after each step, and the writes that are
     pending. calls.proto says what all calls have in common. Values are opaque: their client serialises them.
 
     A channel's value at a version is stored once, however many checkpoints have it, and as its difference from the value
@@ -51,7 +51,7 @@ class CheckpointServiceStub:
     ListChannelHistory: _grpc.UnaryUnaryMultiCallable[_checkpoint_service_pb2.ListChannelHistoryRequest, _checkpoint_service_pb2.ListChannelHistoryResponse]
     """Lists what was written to some channels by the ancestors of a checkpoint, the nearest first: for each channel, back
     to the nearest ancestor in which it has a value, with the writes of that one. A channel that is kept as its writes
-    (LangGraph's DeltaChannel) is rebuilt from this. The checkpoint's own writes are not part of it.
+    is rebuilt from this. The checkpoint's own writes are not part of it.
     """
     UploadCheckpointPart: _grpc.UnaryUnaryMultiCallable[_checkpoint_service_pb2.UploadCheckpointPartRequest, _checkpoint_service_pb2.UploadCheckpointPartResponse]
     """Stores a part of a value that is too long for one request. SaveCheckpoints names the upload within an hour, in
@@ -78,7 +78,7 @@ class CheckpointServiceStub:
 
 @_typing.type_check_only
 class CheckpointServiceAsyncStub(CheckpointServiceStub):
-    """Keeps the checkpoints of graphs, such as LangGraph's: the state of a thread after each step, and the writes that are
+    """Keeps the checkpoints of an agent's graph: the state of a thread after each step, and the writes that are
     pending. calls.proto says what all calls have in common. Values are opaque: their client serialises them.
 
     A channel's value at a version is stored once, however many checkpoints have it, and as its difference from the value
@@ -99,7 +99,7 @@ class CheckpointServiceAsyncStub(CheckpointServiceStub):
     ListChannelHistory: _aio.UnaryUnaryMultiCallable[_checkpoint_service_pb2.ListChannelHistoryRequest, _checkpoint_service_pb2.ListChannelHistoryResponse]  # type: ignore[assignment]
     """Lists what was written to some channels by the ancestors of a checkpoint, the nearest first: for each channel, back
     to the nearest ancestor in which it has a value, with the writes of that one. A channel that is kept as its writes
-    (LangGraph's DeltaChannel) is rebuilt from this. The checkpoint's own writes are not part of it.
+    is rebuilt from this. The checkpoint's own writes are not part of it.
     """
     UploadCheckpointPart: _aio.UnaryUnaryMultiCallable[_checkpoint_service_pb2.UploadCheckpointPartRequest, _checkpoint_service_pb2.UploadCheckpointPartResponse]  # type: ignore[assignment]
     """Stores a part of a value that is too long for one request. SaveCheckpoints names the upload within an hour, in
@@ -125,7 +125,7 @@ class CheckpointServiceAsyncStub(CheckpointServiceStub):
     """Deletes old checkpoints of threads, or all. Each thread is one write, or several if it is very large."""
 
 class CheckpointServiceServicer(metaclass=_abc_1.ABCMeta):
-    """Keeps the checkpoints of graphs, such as LangGraph's: the state of a thread after each step, and the writes that are
+    """Keeps the checkpoints of an agent's graph: the state of a thread after each step, and the writes that are
     pending. calls.proto says what all calls have in common. Values are opaque: their client serialises them.
 
     A channel's value at a version is stored once, however many checkpoints have it, and as its difference from the value
@@ -168,7 +168,7 @@ class CheckpointServiceServicer(metaclass=_abc_1.ABCMeta):
     ) -> _typing.Union[_checkpoint_service_pb2.ListChannelHistoryResponse, _abc.Awaitable[_checkpoint_service_pb2.ListChannelHistoryResponse]]:
         """Lists what was written to some channels by the ancestors of a checkpoint, the nearest first: for each channel, back
         to the nearest ancestor in which it has a value, with the writes of that one. A channel that is kept as its writes
-        (LangGraph's DeltaChannel) is rebuilt from this. The checkpoint's own writes are not part of it.
+        is rebuilt from this. The checkpoint's own writes are not part of it.
         """
 
     @_abc_1.abstractmethod

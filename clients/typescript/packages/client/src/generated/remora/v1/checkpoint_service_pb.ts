@@ -1370,8 +1370,8 @@ export enum PruneStrategy {
 
   /**
    * The newest of each namespace stays, with its writes and without a parent. The namespaces of a subgraph's call go
-   * with the root graph's checkpoint that made the call. Where a channel of the newest one is kept as writes (LangGraph's
-   * DeltaChannel), so many of its ancestors stay as it takes to rebuild the channel.
+   * with the root graph's checkpoint that made the call. Where a channel of the newest one is kept as its writes,
+   * so many of its ancestors stay as it takes to rebuild the channel.
    *
    * @generated from enum value: PRUNE_STRATEGY_KEEP_LATEST = 1;
    */
@@ -1392,7 +1392,7 @@ export const PruneStrategySchema: GenEnum<PruneStrategy> = /*@__PURE__*/
   enumDesc(file_remora_v1_checkpoint_service, 0);
 
 /**
- * Keeps the checkpoints of graphs, such as LangGraph's: the state of a thread after each step, and the writes that are
+ * Keeps the checkpoints of an agent's graph: the state of a thread after each step, and the writes that are
  * pending. calls.proto says what all calls have in common. Values are opaque: their client serialises them.
  *
  * A channel's value at a version is stored once, however many checkpoints have it, and as its difference from the value
@@ -1437,7 +1437,7 @@ export const CheckpointService: GenService<{
   /**
    * Lists what was written to some channels by the ancestors of a checkpoint, the nearest first: for each channel, back
    * to the nearest ancestor in which it has a value, with the writes of that one. A channel that is kept as its writes
-   * (LangGraph's DeltaChannel) is rebuilt from this. The checkpoint's own writes are not part of it.
+   * is rebuilt from this. The checkpoint's own writes are not part of it.
    *
    * @generated from rpc remora.v1.CheckpointService.ListChannelHistory
    */
