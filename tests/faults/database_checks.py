@@ -67,7 +67,8 @@ def applied_revision(data: Path) -> int:
     """How far the database of a dead server is. Raises Faults where its rows do not agree."""
     with tempfile.TemporaryDirectory() as directory:
         # A copy, because whoever opens a database writes what its write-ahead log holds into it.
-        for file in data.glob(f"{FILE_NAME}*"):
+        # The folder beside it, with what DuckDB had spilled, is no part of it.
+        for file in filter(Path.is_file, data.glob(f"{FILE_NAME}*")):
             shutil.copy(file, directory)
         with duckdb.connect(str(Path(directory) / FILE_NAME)) as connection:
             found = {what: connection.execute(query).fetchall() for what, query in FAULTS.items()}
