@@ -132,16 +132,17 @@ def test_receipts_are_listed_from_the_newest_back(tenant: Tenant) -> None:
 def test_receipts_of_a_deleted_conversation_are_not_those_of_another_with_its_id(tenant: Tenant) -> None:
     begin = now()
     write(tenant, *(draft(tenant, f"old{number}", create_time=begin + number) for number in range(3)))
+    late = [draft(tenant, f"late{number}", create_time=begin + number) for number in range(2)]
     tenant.store.conversations.delete(tenant.write, "c", "", allow_missing=False)
     assert listed(tenant, conversation_id="c") == ["old2", "old1", "old0"], "no other conversation has the id"
     tenant.append("new", user="tom")
 
-    write(tenant, draft(tenant, "new", create_time=begin, user_id="tom"))
+    write(tenant, *late, draft(tenant, "new", create_time=begin, user_id="tom"))
 
     assert listed(tenant, conversation_id="c") == ["new"]
     assert listed(tenant, conversation_id="c", user_id="sarah") == []
-    assert sorted(listed(tenant)) == ["new", "old0", "old1", "old2"]
-    assert sorted(listed(tenant, user_id="sarah")) == ["old0", "old1", "old2"]
+    assert sorted(listed(tenant)) == ["late0", "late1", "new", "old0", "old1", "old2"]
+    assert sorted(listed(tenant, user_id="sarah")) == ["late0", "late1", "old0", "old1", "old2"]
 
 
 def test_what_has_expired_is_not_seen(tenant: Tenant) -> None:

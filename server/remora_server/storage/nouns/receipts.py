@@ -172,6 +172,7 @@ class Receipts:
     """Writes and reads receipts. One thread at a time writes."""
 
     def __init__(self, context: StoreContext, conversations: Conversations, windows: Windows) -> None:
+        self._commits = context.commits
         self._commands = context.commands
         self._loader = context.loader
         self._locks = context.locks
@@ -371,21 +372,25 @@ class Receipts:
         return None if found is None else ReceiptContent.FromString(found.body).data
 
     def list(self, read: Read, query: ReceiptQuery) -> ReceiptPage:
-        page = self._page(read, query)
-        uid = self._uid(read, query.conversation_id) if query.conversation_id else None
+        """Those of a conversation were written after it was created, as few of an earlier one with its id were."""
+        self._commits.begin(read)
+        uid = self._uid(read, query.conversation_id) if query.conversation_id else 0
+        page = self._page(read, query, uid)
         receipts = _of_conversation(page, uid)
         while page.following is not None and len(receipts) < query.limit:
-            page = self._page(read, replace(query, after=page.following, limit=query.limit - len(receipts)))
+            rest = replace(query, after=page.following, limit=query.limit - len(receipts))
+            page = self._page(read, rest, uid)
             receipts += _of_conversation(page, uid)
         return ReceiptPage(tuple(receipts), page.following, page.revision)
 
-    def _page(self, read: Read, query: ReceiptQuery) -> ReceiptPage:
+    def _page(self, read: Read, query: ReceiptQuery, since: int) -> ReceiptPage:
         where = [Condition("conversation_id", "=", query.conversation_id)] if query.conversation_id else []
         found = self._records.query(
             read,
             RecordsQuery(
                 RECEIPTS,
                 user_id=query.user_id or None,
+                since=since,
                 where=tuple(where),
                 order=BY_RECEIPT_TIME,
                 descending=True,
@@ -397,12 +402,12 @@ class Receipts:
         following = position_of(found.records[-1].position) if found.more and found.records else None
         return ReceiptPage(tuple(receipts), following, found.revision)
 
-    def _uid(self, read: Read, conversation_id: str) -> int | None:
-        """The uid of the conversation that has an id now; None if there is none."""
+    def _uid(self, read: Read, conversation_id: str) -> int:
+        """The uid of the conversation that has an id now; 0 if there is none."""
         try:
             return self._conversations.published(read, conversation_id).uid
         except ConversationNotFound:
-            return None
+            return 0
 
     def contents(self, read: Read, receipt: Receipt) -> Sequence[bytes | None]:
         return [self._item(read, item) for item in receipt.items]
@@ -434,9 +439,9 @@ def _place_of(uid: int, user_id: str, sequence: int) -> Partition:
     return Partition(RECEIPT_CONTENTS, uid, RECEIPT_CONTENTS.encode_partition(user_id, sequence))
 
 
-def _of_conversation(page: ReceiptPage, uid: int | None) -> list[Receipt]:
-    """The receipts of a page without those of another conversation, which had the same id before."""
-    return [receipt for receipt in page.receipts if uid in (None, receipt.uid)]
+def _of_conversation(page: ReceiptPage, uid: int) -> list[Receipt]:
+    """The receipts of a page that are of a conversation; 0: of any."""
+    return [receipt for receipt in page.receipts if uid in (0, receipt.uid)]
 
 
 def _put(drawn: _Drawn) -> Put:

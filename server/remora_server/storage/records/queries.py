@@ -40,14 +40,15 @@ class RecordsQuery(Struct, frozen=True):
     """Which records of a kind to find, and in which order.
 
     `uid`: of this conversation; None: of any. `prefix`: of the partitions that begin so. `user_id`: of this user.
-    `order` is one of the kind's; 0 is that of conversations, partitions and keys. `after` is the position of a record;
-    the first `skip` behind it are left out.
+    `since`: written after this revision. `order` is one of the kind's; 0 is that of conversations, partitions and keys.
+    `after` is the position of a record; the first `skip` behind it are left out.
     """
 
     kind: Kind
     uid: int | None = None
     prefix: bytes = b""
     user_id: str | None = None
+    since: int = 0
     where: tuple[Condition, ...] = ()
     order: int = 0
     descending: bool = False
@@ -142,6 +143,8 @@ class RecordQueries:
                 yield "partition < ?", [end]
         if query.user_id is not None:
             yield "user_id = ?", [query.user_id]
+        if query.since:
+            yield "revision > ?", [query.since]
         for condition in query.where:
             yield _compared(query.kind, condition)
         if query.after is not None:
