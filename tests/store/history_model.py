@@ -11,6 +11,7 @@ from tests.store.workflow_model import (
     Row,
     TenantWithWorkflows,
     date,
+    last_of_each,
     merged,
     micros,
     order,
@@ -106,11 +107,11 @@ class EntrySteps(Parts):
     def save(self, write: Write, drafts: Sequence[PartDraft]) -> Outcome:
         def change(tenant: TenantWithWorkflows, revision: int, now: int) -> Outcome:
             tables = tenant.workflows.tables
-            last = {draft.name: EntryStep.FromString(draft.body) for draft in drafts}
-            for step in last.values():
+            last = last_of_each([(draft.name, EntryStep.FromString(draft.body)) for draft in drafts])
+            for step in last:
                 if (step.entry_id, "") not in tables["history_entry"]:
                     raise HistoryEntryNotFound(step.entry_id)
-            for ordinal, step in enumerate(last.values()):
+            for ordinal, step in enumerate(last):
                 before = tables[self.table].get((step.entry_id, step.id))
                 date(step, micros(before.message, "create_time") if before else now + ordinal, "create_time")
                 date(step, now, "update_time")

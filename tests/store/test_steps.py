@@ -61,6 +61,14 @@ def test_the_last_of_one_id_in_a_request_stays(tenant: Tenant) -> None:
     assert contents(tenant.steps(StepQuery("c"))) == ["2"]
 
 
+def test_the_last_of_one_id_in_a_request_counts_as_saved_where_it_comes(tenant: Tenant) -> None:
+    tenant.append("a")
+    given = [step_draft("s", content="1"), step_draft("t", content="t"), step_draft("s", content="2")]
+    tenant.store.steps.save(tenant.write, given)
+
+    assert contents(tenant.steps(StepQuery("c"))) == ["t", "2"]
+
+
 def test_users_steps_of_one_id_are_apart(tenant: Tenant) -> None:
     tenant.append("a")
     tenant.store.steps.save(tenant.write, [step_draft("s", content="own"), step_draft("s", user="tom", content="his")])

@@ -144,6 +144,14 @@ def test_of_two_spans_with_one_id_the_last_wins(tenant: Tenant) -> None:
     assert trace(tenant) == ["s"]
 
 
+def test_what_a_request_has_twice_counts_as_saved_where_it_comes_last(tenant: Tenant) -> None:
+    save(tenant, span("a"), span("b"), span("a"))
+    write_logs(tenant, log("a"), log("b"), log("a"))
+
+    assert trace(tenant) == ["b", "a"]
+    assert [record.id for record in logs(tenant)] == ["b", "a"]
+
+
 def test_an_updated_span_keeps_what_the_mask_does_not_name(tenant: Tenant) -> None:
     save(tenant, span("s", start=5, name="chat", attributes=b'{"a":1}', parent_span_id="p"))
 

@@ -395,6 +395,12 @@ def test_a_step_that_is_not_there_is_not_found(tenant: Tenant) -> None:
         assert not tenant.store.workflow_steps.delete(tenant.write, name).deleted
 
 
+def test_a_step_that_a_request_has_twice_counts_as_saved_where_it_comes_last(tenant: Tenant) -> None:
+    save_steps(tenant, step("a", 1), step("b", 1), step("a", 1, name="last"))
+
+    assert [(one.id, one.name) for one in steps(tenant)] == [("b", ""), ("a", "last")]
+
+
 def test_events_are_listed_by_sequence_then_by_time(tenant: Tenant) -> None:
     add(tenant, event("d", 2), event("c", 1, start_time=at(5)), event("b", 1, start_time=at(4)))
     add(tenant, event("a", start_time=at(9)))

@@ -6,7 +6,18 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from tests.store.workflow_model import Books, Parts, Row, TenantWithWorkflows, date, merged, order, page_of, stored
+from tests.store.workflow_model import (
+    Books,
+    Parts,
+    Row,
+    TenantWithWorkflows,
+    date,
+    last_of_each,
+    merged,
+    order,
+    page_of,
+    stored,
+)
 
 from remora.v1.log_record_pb2 import LogRecord
 from remora.v1.span_pb2 import SpanRecord
@@ -49,11 +60,11 @@ class Spans(Parts):
 
     def save(self, write: Write, drafts: Sequence[PartDraft]) -> Outcome:
         def change(tenant: TenantWithWorkflows, revision: int, now: int) -> Outcome:
-            last = {draft.name: SpanRecord.FromString(draft.body) for draft in drafts}
-            for span in last.values():
+            last = last_of_each([(draft.name, SpanRecord.FromString(draft.body)) for draft in drafts])
+            for span in last:
                 _require_room(span)
-            for ordinal, (name, span) in enumerate(last.items()):
-                tenant.workflows.tables[self.table][name.run_id, name.id] = Row(span, revision, ordinal)
+            for ordinal, span in enumerate(last):
+                tenant.workflows.tables[self.table][span.trace_id, span.span_id] = Row(span, revision, ordinal)
             return Outcome(0, time=now)
 
         return self._books.write(write, change)
@@ -111,7 +122,7 @@ class LogRecords:
                 date(record, now, "time")
                 _require_room(record)
                 records.append(record)
-            for ordinal, record in enumerate({(one.trace_id, one.id): one for one in records}.values()):
+            for ordinal, record in enumerate(last_of_each([((one.trace_id, one.id), one) for one in records])):
                 tenant.workflows.tables["log_record"][record.trace_id, record.id] = Row(record, revision, ordinal)
             return Outcome(0, time=now)
 

@@ -165,6 +165,12 @@ class Books(Protocol):
     def new_id(self) -> str: ...
 
 
+def last_of_each(named: Sequence[tuple[Any, Any]]) -> list[Any]:
+    """The last of each name, where it comes."""
+    names = [name for name, _ in named]
+    return [each for number, (name, each) in enumerate(named) if name not in names[number + 1 :]]
+
+
 def date(message: Any, now: int, *names: str) -> None:  # noqa: ANN401 - a message of any kind
     for name in names:
         if not message.HasField(name):
@@ -383,8 +389,7 @@ class WorkflowSteps(Parts):
 
     def save(self, write: Write, drafts: Sequence[PartDraft]) -> Outcome:
         def change(tenant: TenantWithWorkflows, revision: int, now: int) -> Outcome:
-            last = {draft.name: draft for draft in drafts}
-            for ordinal, draft in enumerate(last.values()):
+            for ordinal, draft in enumerate(last_of_each([(draft.name, draft) for draft in drafts])):
                 step = workflow_pb2.WorkflowStep.FromString(draft.body)
                 step.user_id = step.user_id or tenant.workflows.user_of(step.run_id)
                 date(step, now, "create_time", "update_time")

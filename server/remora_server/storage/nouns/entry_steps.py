@@ -11,7 +11,7 @@ from remora_server.domain.errors import EntryStepNotFound, HistoryEntryNotFound
 from remora_server.domain.workflows import PartDraft
 from remora_server.storage.commit.commands import Planned
 from remora_server.storage.nouns.context import StoreContext
-from remora_server.storage.nouns.run_parts import RUN_KEY, RunParts, answered, place_of_entry
+from remora_server.storage.nouns.run_parts import RUN_KEY, RunParts, answered, last_of_each, place_of_entry
 from remora_server.storage.records.records import Put
 from remora_server.storage.schema import keys
 from remora_server.storage.schema.kinds import ENTRY_STEPS
@@ -24,7 +24,7 @@ class EntrySteps(RunParts):
         super().__init__(context, ENTRY_STEPS, EntryStepNotFound)
 
     def save(self, write: Write, drafts: Sequence[PartDraft]) -> Outcome:
-        steps = list({draft.name: EntryStep.FromString(draft.body) for draft in drafts}.values())
+        steps = last_of_each((draft.name, EntryStep.FromString(draft.body)) for draft in drafts)
         puts = [Put(ENTRY_STEPS, 0, step) for step in steps]
 
         def plan(_: None, now: int) -> Planned:

@@ -12,7 +12,7 @@ from remora_server.domain.workflows import PartPage
 from remora_server.storage.commit.commands import Planned
 from remora_server.storage.nouns.context import StoreContext
 from remora_server.storage.nouns.pruning import Pruning
-from remora_server.storage.nouns.run_parts import answered, position_of, stored_position
+from remora_server.storage.nouns.run_parts import answered, last_of_each, position_of, stored_position
 from remora_server.storage.records.queries import CONTAINS, Condition, RecordsQuery
 from remora_server.storage.records.records import Put
 from remora_server.storage.schema.kinds import IN_ORDER, LOG_RECORDS
@@ -29,7 +29,8 @@ class LogRecords:
 
     def save(self, write: Write, drafts: Sequence[LogRecordDraft]) -> Outcome:
         records = [self._identified(draft) for draft in drafts]
-        puts = [Put(LOG_RECORDS, 0, record) for record in {(one.trace_id, one.id): one for one in records}.values()]
+        last = last_of_each(((record.trace_id, record.id), record) for record in records)
+        puts = [Put(LOG_RECORDS, 0, record) for record in last]
 
         def plan(_: None, now: int) -> Planned:
             for record in records:

@@ -4,9 +4,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, TypeVar
 
 from google.protobuf.message import Message
 
@@ -20,8 +20,19 @@ from remora_server.storage.records.records import Remove
 from remora_server.storage.records.refusals import BodyTooLong, RevisionMismatch
 from remora_server.storage.schema.kinds import HISTORY_ENTRIES, IN_ORDER, WORKFLOW_RUNS, Kind, Position
 
+T = TypeVar("T")
+
 RUN_KEY = b""
 """The key of the one record of the partition of a run or an entry."""
+
+
+def last_of_each(named: Iterable[tuple[Hashable, T]]) -> list[T]:
+    """The last of each name, in the order in which these come: as if they were saved one after the other."""
+    found: dict[Hashable, T] = {}
+    for name, each in named:
+        found.pop(name, None)
+        found[name] = each
+    return list(found.values())
 
 
 def place_of_run(run_id: str) -> Partition:

@@ -14,7 +14,7 @@ from remora_server.domain.workflows import PartDraft
 from remora_server.storage.commit.commands import Planned
 from remora_server.storage.nouns.context import StoreContext
 from remora_server.storage.nouns.pruning import Pruning
-from remora_server.storage.nouns.run_parts import RunParts, answered
+from remora_server.storage.nouns.run_parts import RunParts, answered, last_of_each
 from remora_server.storage.records.records import Put
 from remora_server.storage.schema import keys
 from remora_server.storage.schema.kinds import SPANS
@@ -28,8 +28,8 @@ class Spans(RunParts):
         self._pruning = Pruning(context, SPANS, "start_nanos")
 
     def save(self, write: Write, drafts: Sequence[PartDraft]) -> Outcome:
-        last = {draft.name: draft for draft in drafts}
-        puts = [Put(SPANS, 0, SpanRecord.FromString(draft.body)) for draft in last.values()]
+        last = last_of_each((draft.name, draft) for draft in drafts)
+        puts = [Put(SPANS, 0, SpanRecord.FromString(draft.body)) for draft in last]
 
         def plan(_: None, now: int) -> Planned:
             return Planned(self._records.changes(write, puts), Outcome(revision=0, time=now))

@@ -16,6 +16,7 @@ from remora_server.storage.commit.commands import Planned
 from remora_server.storage.nouns.context import StoreContext
 from remora_server.storage.nouns.conversations import Conversations
 from remora_server.storage.nouns.loading import AcceptedConversation
+from remora_server.storage.nouns.run_parts import last_of_each
 from remora_server.storage.records.reader import Partition, PartitionQuery
 from remora_server.storage.records.records import Put
 from remora_server.storage.schema.kinds import BY_STEP_INDEX, STEPS, Value
@@ -37,7 +38,8 @@ class Steps:
 
         def plan(found: dict[str, AcceptedConversation], now: int) -> Planned:
             puts = [_put(found[step.conversation_id], step, now) for step in steps]
-            saved = self._records.changes(write, _last_of_each(puts))
+            last = last_of_each(((put.uid, STEPS.place(put.message)), put) for put in puts)
+            saved = self._records.changes(write, last)
             heads = [_touched(conversation_id, view, now) for conversation_id, view in found.items()]
             return Planned([*saved, *heads], Outcome(revision=0, time=now))
 
@@ -77,11 +79,6 @@ def _put(view: AcceptedConversation, draft: StepDraft, now: int) -> Put:
     step.user_id = draft.user_id or view.head.user_id
     step.create_time.CopyFrom(wire.timestamp(now if draft.create_time is None else draft.create_time))
     return Put(STEPS, view.head.uid, step)
-
-
-def _last_of_each(puts: Sequence[Put]) -> list[Put]:
-    """The last put of each step, in their order."""
-    return list({(put.uid, STEPS.place(put.message)): put for put in puts}.values())
 
 
 def _touched(conversation_id: str, view: AcceptedConversation, now: int) -> changes.Change:

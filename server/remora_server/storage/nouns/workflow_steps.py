@@ -11,7 +11,7 @@ from remora_server.domain.errors import WorkflowStepNotFound
 from remora_server.domain.workflows import PartDraft
 from remora_server.storage.commit.commands import Planned
 from remora_server.storage.nouns.context import StoreContext
-from remora_server.storage.nouns.run_parts import RunParts, answered
+from remora_server.storage.nouns.run_parts import RunParts, answered, last_of_each
 from remora_server.storage.records.records import Put
 from remora_server.storage.schema.kinds import WORKFLOW_STEPS
 
@@ -23,7 +23,7 @@ class WorkflowSteps(RunParts):
         super().__init__(context, WORKFLOW_STEPS, WorkflowStepNotFound)
 
     def save(self, write: Write, drafts: Sequence[PartDraft]) -> Outcome:
-        steps = list({draft.name: WorkflowStep.FromString(draft.body) for draft in drafts}.values())
+        steps = last_of_each((draft.name, WorkflowStep.FromString(draft.body)) for draft in drafts)
         puts = [Put(WORKFLOW_STEPS, 0, step) for step in steps]
 
         def plan(_: None, now: int) -> Planned:
