@@ -1,6 +1,6 @@
 // Lists that are longer than one request may be.
 
-import type { DescMessage, MessageInitShape, MessageShape } from "@bufbuild/protobuf";
+import type { DescMessage, MessageInitShape } from "@bufbuild/protobuf";
 import { create, toBinary } from "@bufbuild/protobuf";
 import { REQUEST_BYTES } from "@remora/client";
 
@@ -12,20 +12,20 @@ const FIELD_BYTES = 16;
 export function batches<Desc extends DescMessage>(
   schema: Desc,
   elements: Iterable<MessageInitShape<Desc>>,
-): Iterable<MessageShape<Desc>[]> {
-  const messages = Array.from(elements, (element) => create(schema, element));
+): Iterable<MessageInitShape<Desc>[]> {
+  const messages = [...elements];
   const isOne = messages.length <= 1 || (messages.length <= MOST_ELEMENTS && mostBytes(messages) <= REQUEST_BYTES);
   return isOne ? [messages].filter(({ length }) => length > 0) : cut(schema, messages);
 }
 
 function* cut<Desc extends DescMessage>(
   schema: Desc,
-  messages: readonly MessageShape<Desc>[],
-): Generator<MessageShape<Desc>[]> {
-  let batch: MessageShape<Desc>[] = [];
+  messages: readonly MessageInitShape<Desc>[],
+): Generator<MessageInitShape<Desc>[]> {
+  let batch: MessageInitShape<Desc>[] = [];
   let bytes = 0;
   for (const message of messages) {
-    const size = toBinary(schema, message).length;
+    const size = toBinary(schema, create(schema, message)).length;
     if (batch.length === MOST_ELEMENTS || (batch.length > 0 && bytes + size > REQUEST_BYTES)) {
       yield batch;
       batch = [];

@@ -34,11 +34,11 @@ import {
   userOf,
 } from "./conversations.js";
 import { isTooLarge, orMissing, translated } from "./failures.js";
+import { requireFields, requireList, requireText } from "./given.js";
 import { encodeJson } from "./json.js";
 import { int32, limitOf } from "./limits.js";
 import { type RecalledMessage, recalledMessage, storedMessage } from "./messages.js";
 import { stepRecord, storedStep } from "./steps.js";
-import { requireText } from "./texts.js";
 import { boundOf, endOf } from "./times.js";
 import { atRest, matchesNothing, runChanges, storedRun, storedStatus, workflowState } from "./workflow-states.js";
 
@@ -100,6 +100,7 @@ export class RemoraMemoryAdapter implements StorageAdapter {
   }
 
   async addMessages(messages: UIMessage[], userId: string, conversationId: string): Promise<void> {
+    requireList("messages", messages);
     const stored = messages.map((message) => storedMessage(message));
     for (const batch of batches(MessageSchema, stored)) {
       const owner = userOf(userId);
@@ -138,6 +139,7 @@ export class RemoraMemoryAdapter implements StorageAdapter {
   }
 
   async deleteMessages(messageIds: string[], userId: string, conversationId: string): Promise<void> {
+    requireList("messageIds", messageIds);
     const ids = messageIds.filter((id) => id !== "");
     for (const part of chunks(ids, MOST_DELETED_IDS)) {
       const request = { conversationId, userId: userOf(userId), messageIds: part };
@@ -235,6 +237,7 @@ export class RemoraMemoryAdapter implements StorageAdapter {
   // Steps
 
   async saveConversationSteps(steps: ConversationStepRecord[]): Promise<void> {
+    requireList("steps", steps);
     for (const batch of batches(StepSchema, steps.map(storedStep))) {
       const save = () => this.client.history.saveSteps({ steps: batch });
       await translated(this.strict ? save() : this.#withConversations(steps, save));
@@ -321,11 +324,13 @@ export class RemoraMemoryAdapter implements StorageAdapter {
   }
 
   async setWorkflowState(executionId: string, state: WorkflowStateEntry): Promise<void> {
+    requireFields("state", state, "workflowId, workflowName and status");
     await translated(this.client.workflows.saveWorkflowRun({ run: storedRun(executionId, state) }));
   }
 
   /** Updates it. That a run ends or waits is stored without what is too large. */
   async updateWorkflowState(executionId: string, updates: Partial<WorkflowStateEntry>): Promise<void> {
+    requireFields("updates", updates, "the fields that change");
     let failure: unknown;
     for (const changes of [updates, ...atRest(updates)]) {
       try {

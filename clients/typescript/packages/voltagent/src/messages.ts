@@ -4,6 +4,7 @@ import { endianness } from "node:os";
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import type { Embedding, Message, MessageSchema } from "@remora/client/v1";
 import type { UIMessage } from "ai";
+import { requireFields, requireList } from "./given.js";
 import { byteLength, decodeJson, encodeJson } from "./json.js";
 import { dateOf } from "./times.js";
 
@@ -18,6 +19,10 @@ export function storedMessage(
   message: UIMessage,
   embedding?: MessageInitShape<typeof MessageSchema>["embedding"],
 ): MessageInitShape<typeof MessageSchema> {
+  requireFields("message", message, "id, role and parts");
+  if (message.parts !== undefined && message.parts !== null) {
+    requireList("message.parts", message.parts);
+  }
   const { id, role, metadata, ...rest } = message;
   return {
     id,
@@ -39,7 +44,7 @@ export function recalledMessage(message: Message): RecalledMessage {
 
 /** The text that VoltAgent embeds: the text parts joined by spaces, or else the older `content`; empty for none. */
 export function textOf(message: UIMessage): string {
-  const texts = (message.parts ?? []).map((part) => (part.type === "text" ? part.text : undefined));
+  const texts = (message.parts ?? []).map((part) => (part?.type === "text" ? part.text : undefined));
   const text = texts.filter((one) => typeof one === "string").join(" ");
   if (text !== "") {
     return text;

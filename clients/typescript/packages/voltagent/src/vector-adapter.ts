@@ -9,6 +9,7 @@ import {
   type Remora,
   RemoraError,
   REQUEST_BYTES,
+  shown,
 } from "@remora/client";
 import type { Vector, VectorSchema } from "@remora/client/v1";
 import {
@@ -19,6 +20,7 @@ import {
   type VectorSearchOptions,
 } from "@voltagent/core";
 import { chunks } from "./batches.js";
+import { requireList } from "./given.js";
 import { decodeJson, encodeJson } from "./json.js";
 import { littleEndian, unpacked } from "./messages.js";
 import { attributesOf, filterOf } from "./vector-filters.js";
@@ -80,6 +82,7 @@ export class RemoraVectorAdapter implements VectorAdapter {
   }
 
   async store(id: string, vector: number[], metadata?: Record<string, unknown>): Promise<void> {
+    requireNumbers("vector", vector);
     if (vector.length > this.#maxDimensions) {
       throw new VectorError(`Vector dimensions (${vector.length}) exceed maximum (${this.#maxDimensions})`);
     }
@@ -87,6 +90,10 @@ export class RemoraVectorAdapter implements VectorAdapter {
   }
 
   async storeBatch(items: VectorItem[]): Promise<void> {
+    requireList("items", items);
+    for (const [place, item] of items.entries()) {
+      requireNumbers(`items[${place}].vector`, item.vector);
+    }
     requireOneDimension(items);
     if (items.length > 0) {
       const vectors = storedVectors(items);
@@ -106,6 +113,7 @@ export class RemoraVectorAdapter implements VectorAdapter {
   }
 
   async search(vector: number[], options: VectorSearchOptions = {}): Promise<SearchResult[]> {
+    requireNumbers("vector", vector);
     const { limit = LIMIT, threshold, filter } = options;
     const where = filterOf(filter);
     if (limit <= 0 || where === "nothing") {
@@ -228,6 +236,13 @@ function vectorError(failure: unknown, what = "Vector"): unknown {
   const mismatch = `${what} dimension mismatch. Expected ${metadata["expected_dimension"]}, got ${metadata["found_dimension"]}`;
   const text = failure instanceof DimensionMismatchError ? mismatch : message;
   return Object.assign(new VectorError(text, { code, reason }), { cause: failure });
+}
+
+/** Throws VectorError for what are no numbers: the letters of a text would be taken for such. */
+function requireNumbers(field: string, given: unknown): void {
+  if (!Array.isArray(given) && !ArrayBuffer.isView(given)) {
+    throw new VectorError(`${field} is ${shown(given)}; it must be an array of numbers`);
+  }
 }
 
 function requireOneDimension(items: readonly VectorItem[]): void {

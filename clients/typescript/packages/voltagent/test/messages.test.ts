@@ -35,6 +35,23 @@ beforeEach(async () => {
 });
 
 describe("adding messages", () => {
+  test("what is no message is refused by its name, and nothing is stored", async () => {
+    const part = [{ type: "text", text: "hi" }];
+    for (const [given, told] of [
+      [null, /^TypeError: message is null; it must be an object with id, role and parts$/],
+      ["hi", /^TypeError: message is "hi"; it must be an object with /],
+      [{ id: "a", role: "user", parts: "hi" }, /^TypeError: message.parts is "hi"; it must be an array$/],
+      [{ id: 5, role: "user", parts: part }, /^StorageError: messages\[0\].id is 5; it must be a string$/],
+      [{ id: "a", role: {}, parts: part }, /^StorageError: messages\[0\].role is \{\}; it must be a string$/],
+    ] as const) {
+      await assert.rejects(storage.addMessage(given as never, "u", "c"), told);
+    }
+    await assert.rejects(storage.addMessages(said("a", "hi") as never, "u", "c"), /^TypeError: messages is .*array$/);
+    await assert.rejects(storage.deleteMessages("a" as never, "u", "c"), /^TypeError: messageIds is "a"; it must /);
+
+    assert.deepEqual(await storage.getMessages("u", "c"), []);
+  });
+
   test("a message comes back with its parts, its metadata and the time when it was stored", async () => {
     const parts = [
       { type: "text", text: "two\u{1F682} lines\n" },

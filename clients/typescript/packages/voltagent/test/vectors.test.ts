@@ -17,6 +17,24 @@ beforeEach(() => {
 });
 
 describe("storing", () => {
+  test("what are no numbers is refused by its name, and nothing is stored", async () => {
+    for (const given of ["text", null, { 0: 1 }] as unknown as number[][]) {
+      const error = {
+        name: "VectorError",
+        message: `vector is ${JSON.stringify(given)}; it must be an array of numbers`,
+      };
+      await assert.rejects(vectors.store("a", given), error);
+      await assert.rejects(vectors.search(given), error);
+    }
+    const batch = [{ id: "a", vector: [1] }, { id: "b" }] as unknown as { id: string; vector: number[] }[];
+    await assert.rejects(
+      vectors.storeBatch(batch),
+      /^VectorError: items\[1\].vector is undefined; it must be an array /,
+    );
+
+    assert.equal(await vectors.count(), 0);
+  });
+
   test("what was stored comes back with the very numbers, its metadata and its content", async () => {
     await vectors.store("a", [0.1, 1 / 3, -2e-300], { topic: "trains", deep: { n: [1] } });
     await vectors.storeBatch([{ id: "b", vector: [0.1, 0.2, 0.3], content: "text" }]);
