@@ -269,6 +269,39 @@ def test_a_text_is_embedded_once(server: Server, tenant: str) -> None:
     assert sorted(seen) == ["q1", "q2", "same"]
 
 
+@pytest.mark.parametrize(
+    ("mistake", "told"),
+    [
+        (
+            lambda store: store.batch([GetOp(cast("Any", None), "k")]),
+            r"namespace is None; it must be a tuple of labels, such as \('users',\)",
+        ),
+        (lambda store: store.search(NS, limit="5"), "limit is '5'; it must be a whole number"),
+        (lambda store: store.search(NS, limit=None), "limit is None; it must be a whole number"),
+        (lambda store: store.search(NS, limit=1.5), "limit is 1.5; it must be a whole number"),
+        (lambda store: store.search(NS, offset="1"), "offset is '1'; it must be a whole number"),
+        (lambda store: store.list_namespaces(limit="x"), "limit is 'x'; it must be a whole number"),
+        (lambda store: store.list_namespaces(max_depth="x"), "max_depth is 'x'; it must be a whole number"),
+        (lambda store: store.search(NS, filter={5: 1}), "Invalid filter key: 5"),
+        (lambda store: store.put(NS, "k", {"text": "x"}, index=[5]), "index has 5; a path is a text, such as 'text'"),
+    ],
+)
+def test_a_mistake_is_answered_by_its_argument(store: RemoraStore, mistake: Callable[[Any], Any], told: str) -> None:
+    with pytest.raises((InvalidNamespaceError, TypeError, ValueError), match=told):
+        mistake(store)
+
+    assert store.search(NS) == []
+
+
+def test_what_a_model_makes_must_be_numbers(server: Server, tenant: str) -> None:
+    wordy: Any = indexed(dims=1, embed=lambda texts: [["a"] for _ in texts])
+    with patient_store(server.endpoint, index=wordy, tenant=tenant) as store:
+        with pytest.raises(ValueError, match=r"embed gave \['a'\]; it must give numbers"):
+            store.put(NS, "k", {"text": "x"})
+
+        assert store.search(NS) == []
+
+
 async def test_what_asks_for_a_model_that_is_away_fails_at_once_and_the_rest_does_not(
     server: Server, tenant: str
 ) -> None:

@@ -34,8 +34,8 @@ def item_filter(given: Mapping[str, Any]) -> wire.Filter:
     return _all_of([_member(key, value) for key, value in given.items()])
 
 
-def _member(key: str, value: object) -> wire.Filter:
-    if not key or _REFUSED_IN_KEYS.search(key):
+def _member(key: Any, value: object) -> wire.Filter:  # noqa: ANN401 - any dict's
+    if not isinstance(key, str) or not key or _REFUSED_IN_KEYS.search(key):
         raise ValueError(f"Invalid filter key: {key!r}. It is the name of a member, or names with dots between them.")
     if key in _UNSUPPORTED:
         raise ValueError(

@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC
 from difflib import get_close_matches
+from numbers import Integral
 from typing import Any, TypeAlias, cast
 
 from langgraph.store.base import (
@@ -109,7 +110,10 @@ class Index:
         """A vector as the contract has it. Raises ValueError if it has another dimension than the index says."""
         if self.dims and len(vector) != self.dims:
             raise ValueError(f"the embedding has {len(vector)} dimensions, and the index says {self.dims}")
-        return struct.pack(f"<{len(vector)}f", *vector)
+        try:
+            return struct.pack(f"<{len(vector)}f", *vector)
+        except struct.error as error:
+            raise ValueError(f"embed gave {_refusals.shown_alone(vector)}; it must give numbers") from error
 
 
 def check_user_label(label: object) -> None:
@@ -167,6 +171,9 @@ def _paths(paths: object, name: str) -> list[tuple[str, list[str] | str]]:
     if isinstance(paths, str) or not isinstance(paths, Iterable):
         remedy = f"[{paths!r}]" if isinstance(paths, str) else '["text"]'
         raise TypeError(f"{name} is {paths!r}; it must be a list of paths, such as {remedy}")
+    for path in paths:
+        if not isinstance(path, str):
+            raise TypeError(f"{name} has {path!r}; a path is a text, such as 'text'")
     return [(path, _tokens(path)) for path in paths]
 
 
@@ -214,6 +221,7 @@ class Batch:
         ops = [_with_labels(op) for op in given]
         for op in ops:
             _refuse_one_text(op)
+            _refuse_no_number(op)
             validate_op_namespace(op)
         batch = cls(ops, index, user_label, sees_expired)
         for at, op in batch._puts():
@@ -462,9 +470,19 @@ def _refuse_one_text(op: Op) -> None:
 
 def refuse_one_text(namespace: object) -> None:
     """The same, of a namespace or its beginning."""
-    if isinstance(namespace, str):
-        remedy = f"it must be a tuple of labels, such as ({namespace!r},)"
-        raise InvalidNamespaceError(f"namespace is {namespace!r}; {remedy}")
+    if not isinstance(namespace, tuple | list):
+        example = namespace if isinstance(namespace, str) else "users"
+        raise InvalidNamespaceError(f"namespace is {namespace!r}; it must be a tuple of labels, such as ({example!r},)")
+
+
+def _refuse_no_number(op: Op) -> None:
+    """Raises TypeError for a limit or an offset that is no whole number, or a depth that is neither that nor None."""
+    numbers = {name: getattr(op, name) for name in ("limit", "offset", "max_depth") if hasattr(op, name)}
+    for name, number in numbers.items():
+        if name == "max_depth" and number is None:
+            continue
+        if isinstance(number, bool) or not isinstance(number, Integral):
+            raise TypeError(f"{name} is {number!r}; it must be a whole number")
 
 
 def _too_long(op: PutOp, size: int) -> str:
