@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # check_npm_adapter.sh PACKAGE SUITE EXAMPLE: packs @remora/PACKAGE and uses it as users do: installed from the tarball into an
 # empty folder, beside what it is for, which Make has installed in .cache/suites/SUITE; as ES modules and as CommonJS, with the
-# types of the code in its README, and with the agent of examples/EXAMPLE.
+# types of the code in its README and in docs/PACKAGE.md, and with the agent of examples/EXAMPLE.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -12,6 +12,12 @@ for package in client "$1"; do
 done
 sed -n '/^```ts$/,/^```$/ { /^```/d; p }' "clients/typescript/packages/$1/README.md" >"$work/readme.mts"
 [[ -s $work/readme.mts ]] || { echo "The README has no code." >&2; exit 1; }
+# The page has a node of the reader's own.
+{
+    echo "declare const answer: () => Promise<object>;"
+    sed -n '/^```ts$/,/^```$/ { /^```/d; p }' "docs/$1.md"
+} >"$work/page.mts"
+(($(wc -l <"$work/page.mts") > 1)) || { echo "docs/$1.md has no code." >&2; exit 1; }
 cp "examples/$3/agent.mjs" "$work"
 tools=$PWD/clients/typescript/node_modules
 python=$PWD/.venv/bin/python
@@ -27,7 +33,7 @@ npm install --silent --omit=peer ./*.tgz
 done
 echo "import * as esm from '@remora/$1'; if (Object.keys(esm).length === 0) throw new Error('empty');" >esm.mjs
 echo "if (Object.keys(require('@remora/$1')).length === 0) throw new Error('empty');" >cjs.cjs
-"$tools/.bin/tsc" --strict --skipLibCheck --noEmit --target es2022 --module nodenext --typeRoots "$tools/@types" --types node readme.mts
+"$tools/.bin/tsc" --strict --skipLibCheck --noEmit --target es2022 --module nodenext --typeRoots "$tools/@types" --types node readme.mts page.mts
 NODE_ENV=production "$python" - "$model" esm.mjs cjs.cjs agent.mjs agent.mjs <<'END'
 import os, subprocess, sys
 
