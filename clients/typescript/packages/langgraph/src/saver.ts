@@ -19,7 +19,7 @@ import {
   TASKS,
   WRITES_IDX_MAP,
 } from "@langchain/langgraph-checkpoint";
-import { ClientConnection, type ConnectionOptions, pages, type Remora } from "@remora/client";
+import { ClientConnection, type ConnectionOptions, pages, type Remora, shown } from "@remora/client";
 import {
   type ChannelHistoryStep,
   type ChannelVersion,
@@ -199,6 +199,7 @@ export class RemoraSaver extends BaseCheckpointSaver {
 
   /** Deletes the checkpoints of some runs, in all threads. */
   async deleteForRuns(runIds: readonly string[]): Promise<void> {
+    requireList("runIds", runIds);
     if (runIds.length > 0) {
       await this.client.checkpoints.deleteRuns({ runIds: [...runIds] });
     }
@@ -214,6 +215,7 @@ export class RemoraSaver extends BaseCheckpointSaver {
     if (!Object.hasOwn(STRATEGIES, strategy)) {
       throw new Error(`Unknown strategy ${JSON.stringify(strategy)}: it is "keep_latest" or "delete".`);
     }
+    requireList("threadIds", threadIds);
     if (threadIds.length > 0) {
       await this.client.checkpoints.pruneThreads({ threadIds: [...threadIds], strategy: STRATEGIES[strategy] });
     }
@@ -394,4 +396,11 @@ function versionToWire(version: number | string): MessageInitShape<typeof Versio
 function versionFromWire(version: Version | undefined): number | string {
   const value = version?.kind.value ?? 0;
   return typeof value === "bigint" ? Number(value) : value;
+}
+
+/** @throws TypeError for one id: its letters would be taken for ids. */
+function requireList(name: string, ids: unknown): void {
+  if (!Array.isArray(ids)) {
+    throw new TypeError(`${name} is ${shown(ids)}; it must be an array of ids.`);
+  }
 }

@@ -130,6 +130,9 @@ export class RemoraStore extends BaseStore {
     requireKnown("index", index ?? {}, INDEX_KEYS);
     requireKnown("ttl", ttl, TTL_KEYS);
     requireDistance(index?.distanceType);
+    if (userLabel !== undefined && !Number.isInteger(userLabel)) {
+      throw new TypeError(`userLabel is ${shown(userLabel)}; it must be a whole number: 0 is the first label.`);
+    }
     this.#connection = new ClientConnection(options, OWN);
     this.#index = index;
     this.#ttl = ttl;
@@ -372,7 +375,10 @@ export class RemoraStore extends BaseStore {
 }
 
 /** @throws TypeError for a key of another store: without it, another model would embed, or items live for ever. */
-function requireKnown(name: string, given: object, known: readonly string[]): void {
+function requireKnown(name: string, given: unknown, known: readonly string[]): void {
+  if (typeof given !== "object" || given === null || Array.isArray(given)) {
+    throw new TypeError(`${name} is ${shown(given)}; it must be an object with ${known.join(", ")}.`);
+  }
   const unknown = Object.keys(given).find((key) => !known.includes(key));
   if (unknown !== undefined) {
     throw new TypeError(`${name} has no key ${JSON.stringify(unknown)}; it has ${known.join(", ")}.`);
@@ -416,8 +422,8 @@ function placeOf({ namespace, key }: PutOperation): string {
 /** @throws TypeError for a value that is no object. `null` deletes. */
 function requireObject(operation: PutOperation): void {
   const value: unknown = operation.value;
-  if (typeof value !== "object" || Array.isArray(value)) {
-    throw new TypeError(`${nameOf(operation)} is ${shown(value)}; it must be an object.`);
+  if (typeof value !== "object" || Array.isArray(value) || (value !== null && Symbol.iterator in value)) {
+    throw new TypeError(`${nameOf(operation)} is ${shown(value)}; it must be an object.`); // a Map has no members in JSON
   }
 }
 
@@ -442,6 +448,10 @@ function nameOf({ namespace, key }: PutOperation): string {
 function requirePaths(paths: unknown): string[] {
   if (!Array.isArray(paths)) {
     throw new TypeError(`The paths of an index are ${shown(paths)}; they must be an array, such as ["text"].`);
+  }
+  const other = paths.find((path) => typeof path !== "string");
+  if (other !== undefined) {
+    throw new TypeError(`The paths of an index have ${shown(other)}; a path is a text, such as "text".`);
   }
   return paths as string[];
 }

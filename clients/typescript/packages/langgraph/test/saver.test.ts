@@ -264,6 +264,8 @@ describe("a saver", () => {
     await saver.deleteThread("b");
     assert.equal(await saver.getTuple(thread("b")), undefined);
     await assert.rejects(saver.prune(["a"], { strategy: "oldest" as never }), /Unknown strategy "oldest"/);
+    await assert.rejects(saver.prune("a" as never), /^TypeError: threadIds is "a"; it must be an array of ids/);
+    await assert.rejects(saver.deleteForRuns("a" as never), /^TypeError: runIds is "a"; it must be an array of ids/);
   });
 
   test("deletes what a user left with the user", async () => {

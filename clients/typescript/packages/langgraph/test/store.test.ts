@@ -180,11 +180,16 @@ describe("items", () => {
       [[1], /is \[1\]; it must be an object/],
       [undefined, /is undefined; it must be an object/],
       [new Date(0), /is a Date, which is no object in JSON/],
+      [new Map([["text", "tea"]]), /is Map\(1\) \{ 'text' => 'tea' \}; it must be an object/],
       [large, /has 3000011 bytes as JSON; at most 2097152 are allowed/],
     ];
     for (const [value, said] of wrong) {
       await assert.rejects(store.put(NS, "k", value as Record<string, unknown>, false), said);
     }
+    await assert.rejects(
+      store.put(NS, "k", {}, [5] as unknown as string[]),
+      /have 5; a path is a text, such as "text"/,
+    );
     await assert.rejects(
       store.put(NS, "k", {}, "text" as unknown as string[]),
       /paths of an index are "text"; they must/,
@@ -660,6 +665,9 @@ describe("a store", () => {
         /index has no key "embed"; it has dims, embeddings, fields, distanceType/,
       ],
       [{ ttl: { defaultTTL: 5 } }, /ttl has no key "defaultTTL"; it has defaultTtl, refreshOnRead/],
+      [{ index: "text" }, /index is "text"; it must be an object with dims, embeddings, fields, distanceType/],
+      [{ ttl: 5 }, /ttl is 5; it must be an object with defaultTtl, refreshOnRead/],
+      [{ userLabel: "1" }, /userLabel is "1"; it must be a whole number: 0 is the first label/],
       [{ index: { distanceType: "l3" } }, /distanceType is one of cosine, inner_product, l2, not "l3"/],
     ];
     for (const [options, said] of wrong) {
