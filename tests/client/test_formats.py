@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import struct
+import sys
 from functools import cache
 from typing import Any
 
@@ -389,3 +390,10 @@ def test_the_size_of_an_image_is_read_from_its_data(image: bytes) -> None:
 def test_the_size_of_other_images_is_unknown(url: str) -> None:
     content = [{"type": "image_url", "image_url": {"url": url, "detail": "low"}}]
     assert Message.of({"role": "user", "content": content}).media == Media((Image(0, 0, "low"),))
+
+
+def test_who_has_no_langchain_is_told_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "langchain_core.messages", None)
+
+    with pytest.raises(ImportError, match="LangChain's messages need langchain-core: pip install langchain-core"):
+        formats.to_langchain([Message("user", "hello")])

@@ -149,6 +149,8 @@ def _content(pieces: tuple[Piece, ...]) -> str | list[dict[str, Any]]:
 
 def objects(messages: list[dict[str, Any]]) -> list[Any]:
     """Stored messages as LangChain's objects. Raises ImportError where langchain-core is not installed."""
-    from langchain_core.messages import messages_from_dict  # noqa: PLC0415 - only who asks for objects needs it
-
+    try:
+        from langchain_core.messages import messages_from_dict  # noqa: PLC0415 - only who asks for objects needs it
+    except ModuleNotFoundError as error:
+        raise ImportError("LangChain's messages need langchain-core: pip install langchain-core") from error
     return list(messages_from_dict(messages))
