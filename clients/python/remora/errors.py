@@ -283,7 +283,9 @@ class TenantMismatchError(PermissionDeniedError):
 
 
 class ClientClosedError(FailedPreconditionError, RuntimeError):
-    """The client was closed before the call, or meanwhile. Its reason, `CLIENT_CLOSED`, is the client's own."""
+    """The client was closed before the call. One that was under way fails so, too. Its reason, `CLIENT_CLOSED`, is the
+    client's own.
+    """
 
 
 class ServerNotStartedError(FailedPreconditionError):
