@@ -14,7 +14,7 @@ const (
 	CallMalformed Reason = "CALL_MALFORMED"
 	// CheckpointValueNotFound: There is no such value of a channel or of a write.
 	CheckpointValueNotFound Reason = "CHECKPOINT_VALUE_NOT_FOUND"
-	// ClientClosed: The client was closed before the call, or meanwhile.
+	// ClientClosed: The client was closed before the call.
 	ClientClosed Reason = "CLIENT_CLOSED"
 	// CollectionExists: The id of a collection is taken.
 	CollectionExists Reason = "COLLECTION_EXISTS"

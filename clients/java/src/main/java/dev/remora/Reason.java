@@ -21,7 +21,7 @@ public final class Reason {
     /** There is no such value of a channel or of a write. */
     public static final String CHECKPOINT_VALUE_NOT_FOUND = "CHECKPOINT_VALUE_NOT_FOUND";
 
-    /** The client was closed before the call, or meanwhile. */
+    /** The client was closed before the call. */
     public static final String CLIENT_CLOSED = "CLIENT_CLOSED";
 
     /** The id of a collection is taken. */
