@@ -445,7 +445,7 @@ class UserModel:
 
     def _save_steps(self, request: history.SaveStepsRequest, reply: Reply) -> Expected:
         parts = {step.conversation_id: self._find(step.conversation_id) for step in request.steps}
-        for given in {(step.conversation_id, step.id): step for step in request.steps}.values():
+        for given in request.steps:
             step = copied(given)
             step.user_id = self.user
             parts[step.conversation_id].steps.pop(step.id, None)
@@ -518,7 +518,7 @@ class UserModel:
             self.events = {key: event for key, event in self.events.items() if key[0] != run_id}
 
     def _save_run_steps(self, request: workflows.SaveWorkflowStepsRequest, _reply: Reply) -> Expected:
-        for step in {(step.run_id, step.id): step for step in request.steps}.values():
+        for step in request.steps:
             self.run_steps.pop((step.run_id, step.id), None)
             self.run_steps[step.run_id, step.id] = copied(step)
         return Expected(True)
@@ -579,7 +579,10 @@ class UserModel:
     def _save_entry_steps(self, request: history.SaveEntryStepsRequest, _reply: Reply) -> Expected:
         if any(step.entry_id not in self.entries for step in request.steps):
             raise Refused(grpc.StatusCode.NOT_FOUND)
-        for key, step in {(step.entry_id, step.id): step for step in request.steps}.items():
+        keys = [(step.entry_id, step.id) for step in request.steps]
+        for number, (key, step) in enumerate(zip(keys, request.steps, strict=True)):
+            if key in keys[number + 1 :]:
+                continue
             before = self.entry_steps.get(key)
             self.entry_steps[key] = copied(step)
             if before is not None and before.HasField("create_time"):
@@ -756,7 +759,7 @@ class UserModel:
         self.vectors = {key: vector for key, vector in self.vectors.items() if key[0] != name}
 
     def _save_spans(self, request: history.SaveSpansRequest, _reply: Reply) -> Expected:
-        for span in {(span.trace_id, span.span_id): span for span in request.spans}.values():
+        for span in request.spans:
             self._put_span(copied(span))
         return Expected(True)
 
@@ -776,7 +779,7 @@ class UserModel:
         return Expected(False, {"deleted_spans": 0})
 
     def _save_logs(self, request: history.SaveLogRecordsRequest, _reply: Reply) -> Expected:
-        for record in {record.id: record for record in request.records}.values():
+        for record in request.records:
             self.logs.pop(record.id, None)
             self.logs[record.id] = copied(record)
         return Expected(True)
