@@ -1,4 +1,4 @@
-"""A server whose replies each test writes, and a client, sync or async."""
+"""Servers and clients: a real server without a model, and one whose replies each test writes."""
 
 import asyncio
 import inspect
@@ -12,6 +12,21 @@ from tests.client.scripted_server import ScriptedServer
 from tests.patience import PATIENCE
 
 from remora import AsyncRemora, Remora
+from remora.testing import serve
+
+
+@pytest.fixture(scope="module")
+def endpoint() -> Iterator[str]:
+    """A server without a model."""
+    with serve("--model=none") as endpoint:
+        yield endpoint
+
+
+@pytest.fixture
+def memory(endpoint: str, request: pytest.FixtureRequest) -> Iterator[Remora]:
+    """A client of it, with a tenant of the test's own."""
+    with Remora(endpoint, tenant=request.node.name[:60], timeout=PATIENCE) as memory:
+        yield memory
 
 
 @pytest.fixture

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import pickle
-from collections.abc import Iterator
 
 import pytest
 from tests.patience import PATIENCE, eventually
 
 from remora import AsyncRemora, Fact, Flush, MemoryContent, Remora, StaticFact, Summarize, UnsupportedByBlockError
 from remora.errors import RequestTooLargeError
-from remora.testing import serve
 
 POLICY = [
     "Remote work: 3 days a week with approval",
@@ -32,18 +30,6 @@ LATE = [
     ("assistant", "Two weeks a year, and ask 30 days before."),
     ("user", "That helps, I have everything I need for now."),
 ]
-
-
-@pytest.fixture(scope="module")
-def endpoint() -> Iterator[str]:
-    with serve("--model=none") as endpoint:
-        yield endpoint
-
-
-@pytest.fixture
-def memory(endpoint: str, request: pytest.FixtureRequest) -> Iterator[Remora]:
-    with Remora(endpoint, tenant=request.node.name[:60], timeout=PATIENCE) as memory:
-        yield memory
 
 
 def said(*turns: tuple[str, str]) -> list[dict[str, str]]:

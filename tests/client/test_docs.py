@@ -3,17 +3,14 @@
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.patience import PATIENCE
 
 from remora import Message, Remora, Trim
 from remora.errors import InvalidFieldError
-from remora.testing import serve
 
 ROOT = Path(__file__).resolve().parents[2]
 CONCEPTS = ROOT / "docs" / "concepts.md"
@@ -34,18 +31,6 @@ def test_the_page_runs_from_its_top_to_its_end(tmp_path: Path) -> None:
     assert "continuing at step 1 with {'sum': 20}" in said
     assert "Yes, for 90 days. ['search'] ['agent:start']" in said
     assert "A visa for Portugal takes six weeks." in said
-
-
-@pytest.fixture(scope="module")
-def endpoint() -> Iterator[str]:
-    with serve("--model=none") as endpoint:
-        yield endpoint
-
-
-@pytest.fixture
-def memory(endpoint: str, request: pytest.FixtureRequest) -> Iterator[Remora]:
-    with Remora(endpoint, tenant=request.node.name[:60], timeout=PATIENCE) as memory:
-        yield memory
 
 
 def test_the_readme_of_the_package_gives_a_model_what_it_gets(endpoint: str, monkeypatch: pytest.MonkeyPatch) -> None:

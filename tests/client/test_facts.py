@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from datetime import UTC, datetime
 
 import pytest
@@ -12,23 +12,10 @@ from tests.patience import PATIENCE
 from remora import AsyncRemora, Fact, FactSource, Remora, StaticFact
 from remora.context import SharedSection
 from remora.errors import ConversationNotFoundError, FactNotFoundError, InvalidFieldError
-from remora.testing import serve
 
 HOME = Fact("user", "lives in", "Berlin", exclusive=True, valid_from=datetime(2020, 1, 1, tzinfo=UTC))
 MUNICH = Fact("user", "lives in", "Munich", exclusive=True, valid_from=datetime(2024, 1, 1, tzinfo=UTC))
 TEA = Fact("user", "likes", "tea", confidence=0.5)
-
-
-@pytest.fixture(scope="module")
-def endpoint() -> Iterator[str]:
-    with serve("--model=none") as endpoint:
-        yield endpoint
-
-
-@pytest.fixture
-def memory(endpoint: str, request: pytest.FixtureRequest) -> Iterator[Remora]:
-    with Remora(endpoint, tenant=request.node.name[:60], timeout=PATIENCE) as memory:
-        yield memory
 
 
 def test_a_fact_says_where_it_was_said(memory: Remora) -> None:

@@ -3,26 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
 
 import pytest
 from tests.patience import PATIENCE
 
 from remora import AsyncRemora, Conversation, Remora
 from remora.errors import ReceiptNotFoundError
-from remora.testing import serve
-
-
-@pytest.fixture(scope="module")
-def endpoint() -> Iterator[str]:
-    with serve("--model=none") as endpoint:
-        yield endpoint
-
-
-@pytest.fixture
-def memory(endpoint: str, request: pytest.FixtureRequest) -> Iterator[Remora]:
-    with Remora(endpoint, tenant=request.node.name[:60], timeout=PATIENCE) as memory:
-        yield memory
 
 
 @pytest.fixture

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
 from typing import cast
 
 import pytest
@@ -17,7 +16,6 @@ from remora.errors import (
     SummaryOutdatedError,
     WrongTypeError,
 )
-from remora.testing import serve
 
 SAID = [
     "My sister Ana lives in Lisbon.",
@@ -26,18 +24,6 @@ SAID = [
     "I take the night train to Lisbon.",
 ]
 HEAD = "CONVERSATION SUMMARY: "
-
-
-@pytest.fixture(scope="module")
-def endpoint() -> Iterator[str]:
-    with serve("--model=none") as endpoint:
-        yield endpoint
-
-
-@pytest.fixture
-def memory(endpoint: str, request: pytest.FixtureRequest) -> Iterator[Remora]:
-    with Remora(endpoint, tenant=request.node.name[:60], timeout=PATIENCE) as memory:
-        yield memory
 
 
 def said(chat: Conversation, *texts: str) -> None:

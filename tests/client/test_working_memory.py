@@ -1,7 +1,6 @@
 """Working memories with a template or a schema, with a real server: what a prompt says of them, and what edits obey."""
 
 import asyncio
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -9,7 +8,6 @@ from tests.patience import PATIENCE
 
 from remora import AsyncRemora, Remora
 from remora.errors import ConversationNotFoundError, InvalidFieldError
-from remora.testing import serve
 
 KEEPING = (
     "You have a working memory, which stays when earlier messages leave your context. Update it when you learn "
@@ -20,18 +18,6 @@ KEEPING = (
 EMPTY = "It is empty: nothing has been stored yet."
 TEMPLATE = "# Traveller\n- Name:\n- Budget:"
 SCHEMA: dict[str, Any] = {"properties": {"likes": {"type": "array", "items": {"type": "string"}}}}
-
-
-@pytest.fixture(scope="module")
-def endpoint() -> Iterator[str]:
-    with serve("--model=none") as endpoint:
-        yield endpoint
-
-
-@pytest.fixture
-def memory(endpoint: str, request: pytest.FixtureRequest) -> Iterator[Remora]:
-    with Remora(endpoint, tenant=request.node.name[:60], timeout=PATIENCE) as memory:
-        yield memory
 
 
 def test_a_template_stands_alone_until_something_is_stored(memory: Remora) -> None:
