@@ -19,11 +19,13 @@ from remora_server.storage.commit.batch import Batch
 from remora_server.storage.commit.changes import Change
 from remora_server.storage.commit.commits import Accepted, Commits
 from remora_server.storage.commit.request_ids import RequestIds
-from remora_server.storage.schema.kinds import CHECKPOINT_PARTS, STATIC_FACTS, Kind
+from remora_server.storage.schema.kinds import CHECKPOINT_PARTS, STATIC_FACTS, USER_MEMORIES, Kind
 from remora_server.storage.v1 import record_pb2
 
 EVERY = 10
 """Records that are spoiled: one of so many."""
+SELDOM = (CHECKPOINT_PARTS, USER_MEMORIES)
+"""Kinds that are seldom written and read, or have one record for each user: its next version hides that it was lost."""
 
 
 def acknowledge_before_it_is_written() -> None:
@@ -112,14 +114,14 @@ def lose_vectors() -> None:
 
 
 def lose_records_of(kind: Kind) -> None:
-    """The database does not get the records of a kind: some of them, or all of one that is seldom written and read."""
+    """The database does not get the records of a kind: some of them, or all of a SELDOM one."""
 
     def lose(record: record_pb2.Record) -> None:
         kept = [change for change in record.changes if change.put_record.kind != kind.number]
         record.ClearField("changes")
         record.changes.extend(kept)
 
-    _spoil_records(lose, every=1 if kind is CHECKPOINT_PARTS else EVERY)
+    _spoil_records(lose, every=1 if kind in SELDOM else EVERY)
 
 
 def apply_twice() -> None:
