@@ -372,7 +372,9 @@ class Receipts:
         return None if found is None else ReceiptContent.FromString(found.body).data
 
     def list(self, read: Read, query: ReceiptQuery) -> ReceiptPage:
-        """Those of a conversation were written after it was created, as few of an earlier one with its id were."""
+        """Of a conversation, the database is asked for what was written since it was created: that has little of an
+        earlier one with its id.
+        """
         self._commits.begin(read)
         uid = self._uid(read, query.conversation_id) if query.conversation_id else 0
         page = self._page(read, query, uid)
