@@ -382,7 +382,7 @@ func (*Condition_Path) isCondition_Subject() {}
 type Path struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Required. 1 to 16 steps from the outermost value, up to 256 bytes each: the name of an object's member, or an array
-	// index, from 0, in decimal digits.
+	// index, from 0, in decimal digits without leading zeros.
 	Steps         []string `protobuf:"bytes,1,rep,name=steps,proto3" json:"steps,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

@@ -124,10 +124,13 @@ impl Path {
     }
 }
 
-/// The index that a step names: decimal digits, and nothing else.
+/// The index that a step names: decimal digits without leading zeros, and nothing else.
 fn index(step: &str) -> Option<usize> {
     let is_number = step.bytes().all(|byte| byte.is_ascii_digit());
-    is_number.then(|| step.parse().ok()).flatten()
+    let is_only_name = step == "0" || !step.starts_with('0');
+    (is_number && is_only_name)
+        .then(|| step.parse().ok())
+        .flatten()
 }
 
 /// A value as filters compare it. Integers beyond 64 bits are doubles, as for most readers of JSON.

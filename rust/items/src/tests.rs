@@ -313,5 +313,6 @@ fn many_paths_are_forgotten_and_learned_again() {
         assert_eq!(found(&format!(r#"["x{turn}"]"#), 1), Ok(0));
         assert_eq!(found(PATH, 2), Ok(1));
         assert_eq!(found(r#"["m", "0"]"#, 2), Ok(1));
+        assert_eq!(found(r#"["m", "00"]"#, 2), Ok(0));
     }
 }

@@ -198,7 +198,7 @@ class Path(_message.Message):
     @_builtins.property
     def steps(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """Required. 1 to 16 steps from the outermost value, up to 256 bytes each: the name of an object's member, or an array
-        index, from 0, in decimal digits.
+        index, from 0, in decimal digits without leading zeros.
         """
 
     def __init__(

@@ -151,7 +151,7 @@ export const ConditionSchema: GenMessage<Condition> = /*@__PURE__*/
 export type Path = Message<"remora.v1.Path"> & {
   /**
    * Required. 1 to 16 steps from the outermost value, up to 256 bytes each: the name of an object's member, or an array
-   * index, from 0, in decimal digits.
+   * index, from 0, in decimal digits without leading zeros.
    *
    * @generated from field: repeated string steps = 1;
    */
