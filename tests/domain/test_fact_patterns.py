@@ -141,6 +141,17 @@ def test_the_sentence_is_given_as_it_was_said() -> None:
         ("My boss isn't vegan anymore.", ("user's boss", "follows a diet", "vegan")),
         ("My brother left Acme.", ("user's brother", "works at", "Acme")),
         ("My favorite color is no longer blue.", ("user's favorite color", "is", "blue")),
+        ("My favorite band isn't Queen anymore.", ("user's favorite band", "is", "Queen")),
+        ("I don't live in Munich.", ("user", "lives in", "Munich")),
+        ("I don't live in Munich but near it.", ("user", "lives in", "Munich")),
+        ("I'm not allergic to nuts.", ("user", "is allergic to", "nuts")),
+        ("I am not a vegetarian, sadly.", ("user", "follows a diet", "vegetarian")),
+        ("I don't have a dog named Rex.", ("user", "has a dog named", "Rex")),
+        ("I don't speak any German.", ("user", "speaks", "German")),
+        ("My name isn't Bob.", ("user", "is named", "Bob")),
+        ("My favorite color is not blue.", ("user's favorite color", "is", "blue")),
+        ("My sister does not live in Rome.", ("user's sister", "lives in", "Rome")),
+        ("My wife and I don't live in Rome.", ("user", "lives in", "Rome")),
     ],
 )
 def test_what_no_longer_holds_ends_and_is_no_fact(text: str, over: tuple[str, str, str]) -> None:
@@ -151,7 +162,12 @@ def test_what_no_longer_holds_ends_and_is_no_fact(text: str, over: tuple[str, st
 @pytest.mark.parametrize(
     "text",
     [
-        "I am not allergic to nuts. I don't live in Munich. I do not like coffee.",
+        "I don't live in Munich in winter. I'm not only a nurse. I'm not a nurse yet. I don't like sushi that much.",
+        "I don't speak much French. I don't speak French well. I don't like coffee any more than you do.",
+        "I have not joined Acme. I never worked at Acme. I don't like jazz, I love it! My name isn't just Bob.",
+        "I don't think I live in Munich. Pretend I don't live in Munich. You said I don't live in Munich.",
+        "If I don't live in Munich, tell me. I don't live in Munich? It's not that I don't like jazz.",
+        "I don't teach math at Lincoln High. I no longer teach math at Lincoln High.",
         "I never stopped working at Acme. I almost quit my job at Acme. I haven't left Acme.",
         "I don't live in Munich anymore, said Anna.",
         "Anna says I no longer live in Munich. If I no longer live in Munich, tell me.",

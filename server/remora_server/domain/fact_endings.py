@@ -1,6 +1,7 @@
 """Phrases by which something ends, as phrases that say that it holds: "no longer live in Rome" as "live in Rome".
 
-In doubt a phrase ends nothing: "no longer work full-time at Acme" leaves open whether somebody works there.
+What is plainly denied ends as well: "I do not live in Rome" contradicts what is on record. In doubt a phrase ends
+nothing: "no longer work full-time at Acme" leaves open whether somebody works there.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from msgspec import Struct
 from remora_server.domain.fact_objects import matching
 
 _OWN = r"(?:my|our|his|her|their)"
-_LIMITED = (
+LIMITED = (
     r"(?:only|just|simply|merely|always|exclusively|mainly|mostly|usually|both|all|even|quite|that"
     r"|(?:an? )?(?:very|highly|severely|mildly|deathly|strict|strictly|fully|full|huge|big|great|complete|completely)) "
 )
@@ -40,7 +41,7 @@ _END = r"[\s*_]*(?:\Z|[,.;:!()\u2013\u2014]|-+\s"
 _BEHIND_DENIAL = matching(rf"{_END}|{_NOW})")
 _BEHIND_CHANGE = matching(rf"{_END}|{_NOW}|{_PAST})")
 _BEHIND_PAST = matching(rf"{_END}|{_NOW}|{_PAST}|for (?:{_PERIODS}|years|ages|months|a (?:long )?(?:while|time))\b)")
-_RETURNED = matching(r"\b(?:there again|(?:am|are|is|'m|'re|'s) back)\b")
+_RETURNED = matching(r"\b(?:there again|(?:am|are|is|'m|'re|'s) back|(?:I|we) (?:love|adore|worship) (?:it|them))\b")
 
 
 class Held(Struct, frozen=True):
@@ -57,9 +58,16 @@ class Held(Struct, frozen=True):
 
 _ANY_MORE = rf"(?:any ?more|any longer|no more)(?! than)(?=\Z|[,.;:!]| {_NOW})"
 _DENIALS = (
-    (matching(rf"((?:am|is|are|have|has|do|does) )?no longer (?!than\b|{_LIMITED})"), r"\1"),
+    (matching(rf"((?:am|is|are|have|has|do|does) )?no longer (?!than\b|{LIMITED})"), r"\1"),
     (matching(r"([^,]+?) no longer(?=\Z|,)"), r"\1"),
-    (matching(rf"(?:do |does )?((?:am|is|are|have|has) )?not (?!{_LIMITED})([^,]+?) {_ANY_MORE}"), r"\1\2"),
+    (matching(rf"(?:do |does )?((?:am|is|are|have|has) )?not (?!{LIMITED})([^,]+?) {_ANY_MORE}"), r"\1\2"),
+    (
+        matching(
+            rf"(?:do |does )?((?:am|is|are) )?not (?!{LIMITED})"
+            rf"(?![^,]* (?:any ?more|any longer|no more|much|enough|good|well)\b)([^,]+?)(?=\Z|,)"
+        ),
+        r"\1\2",
+    ),
 )
 _HAVE = "(?:have |has )?"
 _STOPPED = rf"{_HAVE}(?:stopped|quit|ceased|gave up|given up) "
@@ -69,8 +77,8 @@ _SOLD = matching(
     r"([^,]+?)(?: (?:to|for|on) [^,]*)?(?=\Z|,)"
 )
 _PAST_HABITS = (
-    (matching(rf"used to be (?!{_LIMITED})"), "am "),
-    (matching(rf"used to (?!{_LIMITED})"), ""),
+    (matching(rf"used to be (?!{LIMITED})"), "am "),
+    (matching(rf"used to (?!{LIMITED})"), ""),
 )
 _CHANGES = (
     (matching(rf"{_STOPPED}(?=(?:working|living|studying|learning|taking)\b)"), "am "),
@@ -91,8 +99,10 @@ _ENDINGS = (
     *product(_CHANGES, [_BEHIND_CHANGE]),
 )
 _AGO = matching(rf" (?:{_PERIODS}|years|months|weeks|ages) ago\b")
-_BESIDES = matching(r"(?:(?:am|is|are) )?(?:liv|work)(?:e|es|s|ing)? (?!(?:in|at|for|as)\b)")
-"""What says how or with whom, before it says where."""
+_BESIDES = matching(
+    r"(?:(?:am|is|are) )?(?:(?:liv|work)(?:e|es|s|ing)? (?!(?:in|at|for|as)\b)|teach(?:es|ing)? [^,]+ at\b)"
+)
+"""What says how, what or with whom, before it says where."""
 
 
 def is_taken_back(sentence: str) -> bool:

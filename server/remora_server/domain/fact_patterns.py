@@ -17,8 +17,8 @@ marked with an asterisk, a subject has one object at a time.
     follows a diet*, eats only                    one of vegetarian, vegan, ...; the other: halal, gluten-free, ...
     speaks, is learning, is a native speaker of, has nationality
 
-A phrase may also say that something no longer holds: "I no longer live in Rome", "I used to ...", "I left Acme". Such a
-fact `ends`; `fact_endings` has the phrases.
+A phrase may also say that something does not hold: "I no longer live in Rome", "I don't live in Rome", "I left Acme".
+Such a fact `ends`; `fact_endings` has the phrases.
 
 Objects are as said, without the article before them and without the clause behind them. Of a relation that a person may
 have several of ("user's sister"), no predicate is exclusive: two sisters may live in two places.
@@ -232,14 +232,15 @@ def _of_mine(clause: str) -> Iterator[_Claim]:
     yield from _of_relation(clause)
 
 
-_IS_NO_LONGER = matching(r"(my [^,]{1,60}? (?:is|are)) (?:no longer|not(?=[^,]* any ?more\Z)) ")
+_IS_NO_LONGER = matching(rf"(my [^,]{{1,60}}? (?:is|are)) (?:no longer|not(?! {endings.LIMITED})) ")
+_ANY_MORE = matching(r",? any ?more(?=\Z|,)")
 
 
 def _ended_of_mine(clause: str) -> Iterator[_Claim]:
     """What a clause that begins with "my" says no longer holds."""
     denied = _IS_NO_LONGER.match(clause)
     if denied and not rules.MY_RELATION.match(clause):
-        held = f"{denied[1]} {clause[denied.end() :]}"
+        held = f"{denied[1]} {_ANY_MORE.sub('', clause[denied.end() :], count=1)}"
         yield from (replace(claim, ends=True) for claim in _of_mine(held))
     else:
         yield from (claim for claim in _of_mine(clause) if claim.ends)
