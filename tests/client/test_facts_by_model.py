@@ -69,6 +69,28 @@ def test_a_model_finds_facts_with_a_prompt_of_the_servers_own(memory: Remora, mo
     assert text_of(asked) == "Message 1: Since spring I have been an Oslo girl, and my sister has a boat."
 
 
+def test_what_a_model_finds_denied_ends_the_fact_on_record(memory: Remora, model: ChatServer) -> None:
+    facts = memory.user("sarah").facts
+    facts.extract("I live in Oslo. My sister owns a boat.")
+    model.write = lambda _text: json.dumps([{**FOUND[0], "ends": True}, {**FOUND[1], "object": "a car", "ends": True}])
+
+    found = facts.extract("I left Oslo for good, and no, my sister does not own a car.")
+
+    assert list(found) == []
+    assert [fact.text for fact in found.ended] == ["user lives in Oslo"]
+    assert [fact.text for fact in facts.list_facts()] == ["user's sister owns a boat"]
+    assert '"ends": true' in instruction_of(model.asked[-1])
+
+
+def test_of_what_a_model_says_twice_of_a_message_the_last_counts(memory: Remora, model: ChatServer) -> None:
+    facts = memory.user("sarah").facts
+    model.write = lambda _text: json.dumps([{**FOUND[0], "ends": True}, FOUND[1], {**FOUND[0], "ends": False}])
+
+    found = facts.extract("I left Oslo once, but I live there again. My sister has a boat.")
+
+    assert [fact.text for fact in found] == ["user's sister owns a boat", "user lives in Oslo"]
+
+
 def test_each_fact_names_the_message_that_says_it(memory: Remora, model: ChatServer) -> None:
     chat = memory.conversation("trip", user_id="sarah")
     chat.append([*said("Hello!"), {"role": "assistant", "content": "I live in a server."}, *said("Oslo is my home.")])

@@ -277,6 +277,7 @@ def _of_model(model: FactModel, said: Sequence[Said], deadline: float | None) ->
             exclusive=found.exclusive,
             extractor=answer.model,
             source=said[found.message].source,
+            ends=found.ends,
         )
         drafts[found.message].append(draft)
     return Found(tuple(map(tuple, drafts)), answer.model)

@@ -61,8 +61,8 @@ class Facts:
         With `dry_run`, nothing is added, and there are no ids.
 
         The server's chat model finds it; without one, if it fails, or with `by_patterns`, patterns for English do. The
-        `extractor` of each fact says which. To patterns, "I no longer live in Munich" and the like end the fact that is
-        on record so. `ended` of the result has the facts that ended.
+        `extractor` of each fact says which. What the user denies or says no longer holds, as in "I no longer live in
+        Munich", ends the fact that is on record so. `ended` of the result has the facts that ended.
         """
         said = wire.SaidText(text=text, source=source.to_proto() if source else None)
         request = wire.ExtractFactsRequest(user_id=self._user_id, text=said, dry_run=dry_run, by_patterns=by_patterns)

@@ -339,8 +339,8 @@ class MemoryServiceServicer:
         """Finds the facts of a user in a text, or in what the user said in a conversation, and adds them as AddFacts does. They are
         found by the chat model that the server is configured with; without one, or where it fails, by patterns for first-person
         statements in English, which find no facts in questions, negations, quotations and hypotheses. The reply says by which.
-        To patterns, "I no longer live in Munich", "I don't live in Munich" and the like end the fact that is on record so, if it
-        holds when that was said and was not said again later. Where there is none, nothing is recorded.
+        What the user denies or says no longer holds, as in "I no longer live in Munich", ends the fact that is on record so, if
+        it holds when that was said and was not said again later. Where there is none, nothing is recorded.
         Nothing is found in what is no user's own words: texts that begin as Remora's recalled messages and summaries do.
         NOT_FOUND, CONVERSATION_NOT_FOUND if there is no such conversation.
         """

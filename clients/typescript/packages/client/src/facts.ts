@@ -92,9 +92,9 @@ export class Facts {
 
   /**
    * Finds what the user says of itself in a text, adds it, and returns it with its ids. The server's chat model finds it;
-   * without one, if it fails, or with `byPatterns`, patterns for English do: `extractor` of each fact says which. To
-   * patterns, "I no longer live in Munich" and the like end the fact that is on record so: `ended` of the result has the
-   * facts that ended.
+   * without one, if it fails, or with `byPatterns`, patterns for English do: `extractor` of each fact says which. What the
+   * user denies or says no longer holds, as in "I no longer live in Munich", ends the fact that is on record so: `ended`
+   * of the result has the facts that ended.
    */
   async extract(
     text: string,
