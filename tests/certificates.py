@@ -17,6 +17,18 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 from msgspec import Struct
 
 DAY = dt.timedelta(days=1)
+_TO_SIGN = x509.KeyUsage(
+    digital_signature=False,
+    content_commitment=False,
+    key_encipherment=False,
+    data_encipherment=False,
+    key_agreement=False,
+    key_cert_sign=True,
+    crl_sign=True,
+    encipher_only=False,
+    decipher_only=False,
+)
+"""Since 3.13, Python demands of certificates what RFC 5280 does (`ssl.VERIFY_X509_STRICT`)."""
 
 
 class Issued(Struct, frozen=True):
@@ -37,6 +49,9 @@ class Authority:
         self.file = directory / f"{name}.pem"
         builder = _builder(self._name, self._name, self._key.public_key(), ends_in=DAY)
         builder = builder.add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
+        builder = builder.add_extension(_TO_SIGN, critical=True)
+        own = x509.SubjectKeyIdentifier.from_public_key(self._key.public_key())
+        builder = builder.add_extension(own, critical=False)
         self.file.write_bytes(_pem(builder.sign(self._key, hashes.SHA256())))
 
     def server(self, *names: str, ends_in: dt.timedelta = DAY) -> Issued:
@@ -52,6 +67,8 @@ class Authority:
         builder = _builder(_subject("subject"), self._name, key.public_key(), ends_in)
         builder = builder.add_extension(x509.SubjectAlternativeName([_name(name) for name in names]), critical=False)
         builder = builder.add_extension(x509.ExtendedKeyUsage([use]), critical=False)
+        signer = x509.AuthorityKeyIdentifier.from_issuer_public_key(self._key.public_key())
+        builder = builder.add_extension(signer, critical=False)
         self._issued += 1
         stem = self.file.stem
         issued = Issued(
