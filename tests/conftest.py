@@ -39,7 +39,7 @@ LONG = ("faults", "isolation", "input", "storage", "commands", "network", "store
 @pytest.fixture
 def directory() -> Iterator[Path]:
     """The test's own, with a path that is short enough for a socket, and gone with the test: stores take up room."""
-    with tempfile.TemporaryDirectory(prefix="remora-") as name:
+    with tempfile.TemporaryDirectory(prefix="r-") as name:
         yield Path(name)
 
 

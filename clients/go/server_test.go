@@ -90,11 +90,16 @@ func connect(t *testing.T, options ...remora.Option) *remora.Client {
 }
 
 func overUnix(t *testing.T) string {
-	// Not t.TempDir: with a test's long name in it, a path is longer than a socket's may be.
-	folder, err := os.MkdirTemp("", "remora-")
+	return "unix:" + filepath.Join(shortFolder(t), "s")
+}
+
+// shortFolder is not t.TempDir: with a test's long name in it, a path is longer than a socket's may be.
+func shortFolder(t *testing.T) string {
+	t.Helper()
+	folder, err := os.MkdirTemp("", "r-")
 	must(t, err)
 	t.Cleanup(func() { os.RemoveAll(folder) })
-	return "unix:" + filepath.Join(folder, "s")
+	return folder
 }
 
 func overTCP(t *testing.T) string {
