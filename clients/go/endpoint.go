@@ -41,15 +41,29 @@ func (s *settings) resolveEndpoint() error {
 	}
 	if s.endpoint = os.Getenv(EndpointVariable); s.endpoint == "" {
 		s.endpoint = DefaultEndpoint()
+		return requireShort(s.endpoint, "the usual endpoint", "set $XDG_RUNTIME_DIR to a shorter one, or $"+EndpointVariable)
 	}
 	return requireEndpoint(s.endpoint, "$"+EndpointVariable)
 }
 
 func requireEndpoint(endpoint, field string) error {
-	if isEndpoint(endpoint) {
+	if !isEndpoint(endpoint) {
+		return invalidField(field, fmt.Sprintf("is %q; it must be unix:/path or host:port", endpoint))
+	}
+	return requireShort(endpoint, field, "give a shorter one")
+}
+
+// requireShort refuses a path that no socket can have.
+func requireShort(endpoint, field, remedy string) error {
+	if !strings.HasPrefix(endpoint, unixPrefix) {
 		return nil
 	}
-	return invalidField(field, fmt.Sprintf("is %q; it must be unix:/path or host:port", endpoint))
+	longest := len(syscall.RawSockaddrUnix{}.Path) - 1 // behind the path stands a zero
+	size := len(socketPath(endpoint))
+	if size <= longest {
+		return nil
+	}
+	return invalidField(field, fmt.Sprintf("has a path of %d bytes, and a socket's has at most %d: %s", size, longest, remedy))
 }
 
 func isEndpoint(text string) bool {

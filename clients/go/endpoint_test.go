@@ -22,7 +22,7 @@ const anotherUser = 4_242
 // ownRuntime is the runtime directory of the test, and where a server's directory would be in it.
 func ownRuntime(t *testing.T) (runtime, directory string) {
 	t.Helper()
-	runtime = t.TempDir()
+	runtime = shortFolder(t)
 	t.Setenv("XDG_RUNTIME_DIR", runtime)
 	t.Setenv(remora.EndpointVariable, "")
 	return runtime, filepath.Join(runtime, "remora")
@@ -64,6 +64,19 @@ func TestAnEndpointHasNoOtherForm(t *testing.T) {
 		if _, err := remora.New(remora.WithEndpoint(endpoint)); !errors.Is(err, remora.InvalidField) {
 			t.Errorf("%q: %v", endpoint, err)
 		}
+	}
+}
+
+func TestAPathThatNoSocketCanHaveIsRefusedAtOnce(t *testing.T) {
+	_, err := remora.New(remora.WithEndpoint("unix:/" + strings.Repeat("d", 200)))
+	if !errors.Is(err, remora.InvalidField) || !strings.Contains(err.Error(), "endpoint has a path of 201 bytes") {
+		t.Error(err)
+	}
+	t.Setenv(remora.EndpointVariable, "")
+	t.Setenv("XDG_RUNTIME_DIR", "/"+strings.Repeat("d", 100))
+	_, err = remora.New()
+	if !errors.Is(err, remora.InvalidField) || !strings.Contains(err.Error(), "set $XDG_RUNTIME_DIR to a shorter one") {
+		t.Error(err)
 	}
 }
 

@@ -2,7 +2,7 @@
 
 import { lstatSync, statSync } from "node:fs";
 import { isAbsolute, join, resolve } from "node:path";
-import { geteuid, getuid } from "node:process";
+import { geteuid, getuid, platform } from "node:process";
 import { PermissionDeniedError } from "./errors.js";
 import { invalidField } from "./refusals.js";
 
@@ -13,20 +13,27 @@ const SOCKET_NAME = "remora.sock";
 const LARGEST_PORT = 65_535;
 const UNIX = "unix:";
 
+/** Bytes of a socket's path, from the system's `sockaddr_un`. */
+const LONGEST_PATH = platform === "darwin" ? 103 : 107;
+
 /** Where a connection goes: a Unix socket's path, or a host and a port. */
 export type Target = { readonly path: string } | { readonly host: string; readonly port: number };
 
 /**
  * The endpoint itself if one is given, else `$REMORA_ENDPOINT`, else the default one.
  *
- * @throws InvalidFieldError for one that is neither `unix:/path` nor `host:port`.
+ * @throws InvalidFieldError for one that is neither `unix:/path` nor `host:port`, or whose path is longer than a socket's.
  */
 export function resolveEndpoint(endpoint?: string): string {
   if (endpoint !== undefined) {
     return required(endpoint, "endpoint");
   }
   const fromEnvironment = process.env[ENDPOINT_VARIABLE];
-  return fromEnvironment ? required(fromEnvironment, `$${ENDPOINT_VARIABLE}`) : defaultEndpoint();
+  if (fromEnvironment) {
+    return required(fromEnvironment, `$${ENDPOINT_VARIABLE}`);
+  }
+  const remedy = `set $XDG_RUNTIME_DIR to a shorter one, or $${ENDPOINT_VARIABLE}`;
+  return short(defaultEndpoint(), "the usual endpoint", remedy);
 }
 
 /**
@@ -85,6 +92,15 @@ function socketPath(endpoint: string): string {
 function required(endpoint: string, field: string): string {
   if (typeof endpoint !== "string" || !isEndpoint(endpoint)) {
     throw invalidField(field, `is ${JSON.stringify(endpoint)}; it must be unix:/path or host:port`);
+  }
+  return short(endpoint, field, "give a shorter one");
+}
+
+/** The endpoint itself, unless no socket can have its path. */
+function short(endpoint: string, field: string, remedy: string): string {
+  const bytes = endpoint.startsWith(UNIX) ? Buffer.byteLength(socketPath(endpoint)) : 0;
+  if (bytes > LONGEST_PATH) {
+    throw invalidField(field, `has a path of ${bytes} bytes, and a socket's has at most ${LONGEST_PATH}: ${remedy}`);
   }
   return endpoint;
 }

@@ -85,6 +85,13 @@ describe("the endpoint", () => {
       assert.throws(() => new Remora({ endpoint }), InvalidFieldError, endpoint);
     }
   });
+
+  test("has no path that no socket can have", () => {
+    const endpoint = `unix:/${"d".repeat(200)}`;
+    assert.throws(() => new Remora({ endpoint }), /^InvalidFieldError: endpoint has a path of 201 bytes/);
+    process.env.XDG_RUNTIME_DIR = `/${"d".repeat(100)}`;
+    assert.throws(() => new Remora(), /set \$XDG_RUNTIME_DIR to a shorter one, or \$REMORA_ENDPOINT$/);
+  });
 });
 
 describe("the default socket", () => {

@@ -11,6 +11,7 @@ import io.grpc.Status;
 import java.io.IOException;
 import java.net.URI;
 import java.net.URISyntaxException;
+import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.LinkOption;
 import java.nio.file.Path;
@@ -27,19 +28,36 @@ final class Endpoint {
     private static final Pattern HOST_AND_PORT = Pattern.compile("(\\[[^\\]]+\\]|[^:/]+):(\\d{1,5})");
     private static final int LARGEST_PORT = 65_535;
 
+    /** Bytes of a socket's path, from the system's {@code sockaddr_un}. */
+    private static final int LONGEST_PATH = System.getProperty("os.name").startsWith("Mac") ? 103 : 107;
+
     private Endpoint() {}
 
     /** The endpoint that the environment names, else that in the runtime directory. */
     static String ofEnvironment(Map<String, String> environment) {
         String named = environment.getOrDefault(VARIABLE, "");
-        return named.isEmpty() ? UNIX + runtimeDirectory(environment).resolve("remora.sock") : require(named, "$" + VARIABLE);
+        if (!named.isEmpty()) {
+            return require(named, "$" + VARIABLE);
+        }
+        String usual = UNIX + runtimeDirectory(environment).resolve("remora.sock");
+        return requireShort(usual, "the usual endpoint", "set $XDG_RUNTIME_DIR to a shorter one, or $" + VARIABLE);
     }
 
     static String require(String endpoint, String field) {
-        if (isEndpoint(endpoint)) {
-            return endpoint;
+        if (!isEndpoint(endpoint)) {
+            throw RemoraException.invalidField(field, "is \"" + endpoint + "\"; it must be unix:/path or host:port");
         }
-        throw RemoraException.invalidField(field, "is \"" + endpoint + "\"; it must be unix:/path or host:port");
+        return requireShort(endpoint, field, "give a shorter one");
+    }
+
+    /** The endpoint itself, unless no socket can have its path. */
+    private static String requireShort(String endpoint, String field, String remedy) {
+        int bytes = endpoint.startsWith(UNIX) ? socketOf(endpoint).toString().getBytes(StandardCharsets.UTF_8).length : 0;
+        if (bytes > LONGEST_PATH) {
+            String told = "has a path of %d bytes, and a socket's has at most %d: %s";
+            throw RemoraException.invalidField(field, told.formatted(bytes, LONGEST_PATH, remedy));
+        }
+        return endpoint;
     }
 
     private static boolean isEndpoint(String text) {

@@ -52,6 +52,16 @@ class EndpointTest {
     }
 
     @Test
+    void aPathThatNoSocketCanHaveIsRefusedAtOnce() {
+        RemoraException given = assertThrows(
+                RemoraException.class, () -> Remora.builder().endpoint("unix:/" + "d".repeat(200)));
+        assertTrue(given.getMessage().startsWith("endpoint has a path of 201 bytes"), given.getMessage());
+        Map<String, String> environment = Map.of("XDG_RUNTIME_DIR", "/" + "d".repeat(100));
+        RemoraException usual = assertThrows(RemoraException.class, () -> Endpoint.ofEnvironment(environment));
+        assertTrue(usual.getMessage().endsWith("set $XDG_RUNTIME_DIR to a shorter one, or $REMORA_ENDPOINT"), usual.getMessage());
+    }
+
+    @Test
     void aSocketIsFoundHoweverItsPathIsWritten() throws IOException {
         try (RealServer server = RealServer.start(RealServer.overUnix())) {
             String path = server.endpoint().substring("unix:".length());
