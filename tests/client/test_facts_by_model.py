@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -12,7 +12,7 @@ from tests.engine.chat_server import ChatServer, completion, instruction_of, tex
 from tests.engine.endpoint_server import Answer, Asked, error
 from tests.patience import PATIENCE, eventually
 
-from remora import Fact, Flush, Remora
+from remora import Conversation, Fact, Flush, Message, Remora, Replace
 from remora.errors import ConversationNotFoundError
 from remora.testing import serve
 from remora.v1 import memory_service_pb2 as wire
@@ -40,7 +40,7 @@ def memory(endpoint: str, model: ChatServer, request: pytest.FixtureRequest) -> 
     model.behaviour = lambda _asked: None
     model.asked.clear()
     model.write = lambda _text: json.dumps(FOUND)
-    with Remora(endpoint, tenant=request.node.name[:60], timeout=PATIENCE) as memory:
+    with Remora(endpoint, tenant=request.node.name[-60:], timeout=PATIENCE) as memory:
         yield memory
 
 
@@ -258,6 +258,57 @@ def test_what_is_extracted_is_not_kept_of_a_user_who_is_deleted_meanwhile(memory
             extraction.result()
 
     assert facts.list_facts() == []
+
+
+def delete_first(chat: Conversation) -> None:
+    chat.delete_messages([chat.messages()[0].id])
+
+
+def edit_first(chat: Conversation) -> None:
+    first = chat.messages()[0]
+    chat.edit([Replace(Message("user", "Rome is my home.", id=first.id))])
+
+
+def clear(chat: Conversation) -> None:
+    chat.clear()
+
+
+@pytest.mark.parametrize(("change", "left"), [(delete_first, []), (edit_first, ["Rome"]), (clear, [])])
+@pytest.mark.parametrize("owner", ["sarah", "tom"])
+def test_what_is_extracted_from_messages_that_are_others_meanwhile_is_found_again(
+    memory: Remora, model: ChatServer, owner: str, change: Callable[[Conversation], None], left: list[str]
+) -> None:
+    go_on = holding(model)
+    model.write = lambda text: json.dumps([{**FOUND[0], "object": town} for town in ("Oslo", "Rome") if town in text])
+    memory.create_conversation("c", user_id=owner)
+    chat = memory.conversation("c", user_id="sarah")
+    chat.append(said("Oslo is my home."))
+
+    with ThreadPoolExecutor() as threads:
+        extraction = threads.submit(memory.user("sarah").facts.extract_from, "c")
+        assert model.has_been_asked(1)
+        change(chat)
+        go_on.set()
+
+        assert [fact.object for fact in extraction.result()] == left
+
+    assert [fact.object for fact in memory.user("sarah").facts.list_facts()] == left
+
+
+def test_what_is_extracted_is_kept_whatever_is_said_and_edited_behind_it(memory: Remora, model: ChatServer) -> None:
+    go_on = holding(model)
+    chat = memory.conversation("c", user_id="sarah")
+    chat.append([*said("Oslo is my home."), Message("assistant", "It is", id="reply")])
+
+    with ThreadPoolExecutor() as threads:
+        extraction = threads.submit(memory.user("sarah").facts.extract_from, "c")
+        assert model.has_been_asked(1)
+        chat.edit([Replace(Message("assistant", "It is a fine town.", id="reply"))])
+        chat.append(said("Rome is my home."))
+        go_on.set()
+        extraction.result()
+
+    assert len(model.asked) == 1
 
 
 def test_a_flush_does_not_wait_for_a_model_that_fails(memory: Remora, model: ChatServer) -> None:

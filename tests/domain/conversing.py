@@ -226,4 +226,4 @@ class Conversations:
         page = found[-query.limit :] if query.newest else found[: query.limit]
         encoded = self.joined([each.encoded for each in page])
         ends = (page[0].sequence, page[-1].sequence) if page else (0, 0)
-        return MessagePage(encoded, len(page), *ends, len(found) > len(page), 9)
+        return MessagePage(encoded, len(page), *ends, len(found) > len(page), 9, 1)

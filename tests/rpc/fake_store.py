@@ -122,7 +122,7 @@ class FakeStore:
 
     outcome: Outcome = field(default_factory=lambda: Outcome(revision=9))
     conversations: list[Conversation] = field(default_factory=list)
-    page: MessagePage = field(default_factory=lambda: MessagePage(b"", 0, 0, 0, more=False, revision=9))
+    page: MessagePage = field(default_factory=lambda: MessagePage(b"", 0, 0, 0, more=False, revision=9, uid=1))
     steps: StepPage = field(default_factory=lambda: StepPage(b"", following=None, revision=9))
     memory: WorkingMemory = field(default_factory=lambda: WorkingMemory(None, 0, 9))
     export: ExportPage = field(default_factory=lambda: ExportPage((), None, revision=9))

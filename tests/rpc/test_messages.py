@@ -169,7 +169,7 @@ def test_a_list_is_filtered_as_asked(server: RunningServer) -> None:
 def test_a_page_is_the_stores_bytes_as_they_are(server: RunningServer) -> None:
     messages = [Message(id="a", text="é" * 100), Message(id="b")]
     encoded = pb.ListMessagesResponse(messages=messages).SerializeToString()
-    server.store.page = MessagePage(encoded, 2, first_sequence=4, last_sequence=5, more=False, revision=6)
+    server.store.page = MessagePage(encoded, 2, first_sequence=4, last_sequence=5, more=False, revision=6, uid=1)
 
     reply = server.call("ListMessages", pb.ListMessagesRequest(conversation_id="c"))
 
@@ -188,7 +188,7 @@ def test_a_page_is_the_stores_bytes_as_they_are(server: RunningServer) -> None:
 def test_the_next_page_begins_where_this_one_ends(
     server: RunningServer, order: int, bounds: dict[str, int], next_bounds: tuple[int | None, int | None]
 ) -> None:
-    server.store.page = MessagePage(b"", 2, first_sequence=4, last_sequence=5, more=True, revision=6)
+    server.store.page = MessagePage(b"", 2, first_sequence=4, last_sequence=5, more=True, revision=6, uid=1)
     fields = {"conversation_id": "c", "page_order": order, **bounds}
 
     first = cast("pb.ListMessagesResponse", server.call("ListMessages", pb.ListMessagesRequest(**fields)))  # type: ignore[arg-type]

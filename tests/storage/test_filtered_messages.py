@@ -32,7 +32,7 @@ class Messages:
         held = every[-query.limit :] if query.newest else every[: query.limit]
         self.scanned += len(held)
         reply = ListMessagesResponse(messages=[message(each, wanted=each in self.wanted) for each in held])
-        return MessagePage(reply.SerializeToString(), len(held), held[0], held[-1], len(held) < len(every), 1)
+        return MessagePage(reply.SerializeToString(), len(held), held[0], held[-1], len(held) < len(every), 1, 1)
 
     def page(self, query: MessageQuery) -> tuple[list[int], MessagePage]:
         page = filtered_page(query, WANTED, self.listed)

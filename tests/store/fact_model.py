@@ -234,7 +234,10 @@ def _is_outdated(tenant: Any, user_id: str, reading: Reading) -> bool:  # noqa: 
     if not reading.uid:
         return False
     kept = next((each for each in tenant.conversations.values() if each.uid == reading.uid), None)
-    return kept is None or any(since > revision and lowest <= reading.through for since, lowest in kept.changes)
+    if kept is None:
+        return True
+    changes = (*kept.changes, *kept.changes_of_others)
+    return any(since > revision and lowest <= reading.through for since, lowest in changes)
 
 
 def _keep(rows: FactRows, user_id: str, ledger: Ledger, revision: int) -> None:

@@ -164,6 +164,8 @@ class Kept:
     summary: Summary | None = None
     changes: list[tuple[int, int]] = field(default_factory=list)
     """The revisions that replaced or removed messages of its own user, and the lowest sequences."""
+    changes_of_others: list[tuple[int, int]] = field(default_factory=list)
+    """The same of messages of other users."""
     cleared: dict[str, int] = field(default_factory=dict)
     """At which revisions all messages of users were cleared."""
 
@@ -479,6 +481,9 @@ class Messages:
             kept.changes.append((revision, lowest))
             if kept.summary is not None and lowest <= kept.summary.covers_through:
                 kept.summary, kept.window = None, WHOLE
+        lowest = plan.lowest_changed_of_others
+        if lowest is not None:
+            kept.changes_of_others.append((revision, lowest))
         for removal in plan.removals:
             gone = kept.live(removal.user_id) if removal.sequences is None else removal.sequences
             for sequence in gone:
@@ -520,7 +525,7 @@ class Messages:
             page.append(message)
         page.sort(key=lambda message: message.sequence)
         first, last = (page[0].sequence, page[-1].sequence) if page else (0, 0)
-        return MessagePage(_page(page), len(page), first, last, len(page) < len(found), revision)
+        return MessagePage(_page(page), len(page), first, last, len(page) < len(found), revision, kept.uid)
 
 
 def _page(messages: Sequence[Message]) -> bytes:

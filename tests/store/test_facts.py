@@ -316,6 +316,31 @@ def test_facts_of_messages_that_have_changed_since_they_were_read_are_not_added(
     assert listed(tenant) == []
 
 
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda tenant: tenant.store.messages.delete(tenant.write, "c", "tom", ["a"]),
+        lambda tenant: tenant.store.messages.edit(
+            tenant.write, "c", "tom", [Replace(message_draft("a", "other"))], allow_missing=False
+        ),
+        lambda tenant: tenant.store.messages.clear(tenant.write, "c", "tom"),
+    ],
+    ids=["deleted", "replaced", "cleared"],
+)
+def test_facts_of_messages_in_another_users_conversation_are_not_added_either(
+    tenant: Tenant, change: Callable[[Tenant], object]
+) -> None:
+    tenant.append("first")
+    tenant.append("a", "b", user="tom")
+    reading = read_of(tenant, 3)
+    change(tenant)
+
+    with pytest.raises(WindowMoved):
+        tenant.store.facts.add(tenant.write, "tom", [said(TEA, "a")], reading)
+
+    assert objects(tenant, user="tom") == []
+
+
 def test_facts_of_a_user_who_is_deleted_since_are_not_added(tenant: Tenant) -> None:
     tenant.append("theirs", user="tom")
     reading = replace(read_of(tenant, 1), uid=0)

@@ -96,21 +96,21 @@ class Found(Struct, frozen=True):
 
 
 class Extracted(Struct, frozen=True):
-    """What was found, in the order of saying; the last message that was read, and whether others are behind it. The
-    rest is as in Found. Drafts add facts, or end some.
+    """What was found, in the order of saying, and the messages that say it, None if none do; the last message that was
+    read, and whether others are behind it. The rest is as in Found. Drafts add facts, or end some.
     """
 
     drafts: tuple[FactDraft, ...]
-    revision: int = 0
+    reading: Reading | None = None
     through_sequence: int = 0
     more: bool = False
     extractor: str = PATTERNS
     failure: str = ""
 
     @property
-    def reading(self) -> Reading | None:
-        """The messages that were read; None if none were."""
-        return Reading(self.revision) if self.revision else None
+    def revision(self) -> int:
+        """The revision that this shows; 0 if no messages were read."""
+        return 0 if self.reading is None else self.reading.revision
 
     @property
     def added(self) -> list[FactDraft]:
@@ -206,8 +206,8 @@ class FactMemory:
     def extract(
         self, write: Write, user_id: str, find: Callable[[Read], Extracted], *, dry_run: bool
     ) -> tuple[Extracted, Outcome | None]:
-        """Find facts, and add them, unless it is a dry run or there are none. Where the user's messages are erased
-        meanwhile, they are found again. Raises as `find` and FactStore.
+        """Find facts, and add them, unless it is a dry run or there are none. Where the messages that say them are
+        erased or others meanwhile, they are found again. Raises as `find` and FactStore.
         """
         while True:
             found = find(Read(write.tenant_id, deadline=write.deadline))
@@ -239,13 +239,16 @@ class FactMemory:
         found = self._found([each for _, each in said], read.deadline, by_patterns=by_patterns)
         through = messages[-1].sequence if messages else after_sequence
         drafts: list[FactDraft] = []
+        telling = 0
         for (sequence, _), those in zip(said, found.drafts, strict=True):
             if drafts and len(drafts) + len(those) > MOST_FOUND:
                 through = sequence - 1
                 break
             drafts += those
+            telling = sequence if those else telling
         more = page.more or through < page.last_sequence
-        return Extracted(tuple(drafts), page.revision, through, more, found.extractor, found.failure)
+        reading = Reading(page.revision, page.uid, telling)
+        return Extracted(tuple(drafts), reading, through, more, found.extractor, found.failure)
 
     @property
     def _most_characters(self) -> int:

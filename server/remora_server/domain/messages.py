@@ -7,7 +7,7 @@ times, what goes), so that applying it needs none.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from enum import Enum
 from itertools import chain
 from typing import Protocol, TypeAlias
@@ -90,12 +90,19 @@ class Plan(Struct, frozen=True):
         """The lowest sequence of a message of the conversation's own user that is replaced or removed; 0 if all are
         removed, None where none is. What the storage limit prunes was not to be removed by anybody.
         """
+        return min((*self.overwritten, *self._changed(of_owner=True)), default=None)
+
+    @property
+    def lowest_changed_of_others(self) -> int | None:
+        """The same of messages of other users."""
+        return min(self._changed(of_owner=False), default=None)
+
+    def _changed(self, *, of_owner: bool) -> Iterator[int]:
         own = self.head.user_id
-        changed = [*self.overwritten, *(put.sequence for put in self.puts if put.replaces and put.user_id == own)]
+        yield from (put.sequence for put in self.puts if put.replaces and (put.user_id == own) is of_owner)
         for each in self.removals if self.removed else ():
-            if each.user_id == own:
-                changed += (0,) if each.sequences is None else each.sequences
-        return min(changed) if changed else None
+            if (each.user_id == own) is of_owner:
+                yield from (0,) if each.sequences is None else each.sequences
 
     @property
     def removed_between(self) -> tuple[int, float] | None:
@@ -356,7 +363,7 @@ class MessagePage(Struct, frozen=True):
 
     `encoded` is the page in wire form: each message as a field 1 with its length, ready for a reply.
     `more` says whether others remain beyond the page. If a query has a filter, more may remain beyond the last message
-    that was looked at, which itself need not pass.
+    that was looked at, which itself need not pass. `uid` is the conversation's.
     """
 
     encoded: bytes
@@ -365,6 +372,7 @@ class MessagePage(Struct, frozen=True):
     last_sequence: int
     more: bool
     revision: int
+    uid: int
 
 
 class MessageStore(Protocol):

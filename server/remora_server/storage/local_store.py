@@ -282,8 +282,7 @@ class LocalStore:
         revision, uid = reading.revision, reading.uid
         if self.receipts.is_erased(tenant_id, user_id, revision):
             return True
-        windows = self.windows
-        return bool(uid) and (windows.has_changed(uid, revision, reading.through) or windows.has_lost(uid, revision, 0))
+        return bool(uid) and self.windows.has_changed_of_anybody(uid, revision, reading.through)
 
     def _recover(self, applied: int) -> None:
         """Apply what the journal holds beyond the database, and tell memory what is stored."""

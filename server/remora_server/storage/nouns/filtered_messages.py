@@ -37,7 +37,7 @@ def filtered_page(query: MessageQuery, where: Filter, listed: Callable[[MessageQ
     kept = fitting(found[: query.limit], lambda entry: len(entry[1]))
     cut = len(kept) < len(found)
     edge = kept[-1][0] if cut else _far_side(page, newest=query.newest)
-    return _page(query, kept, edge, more=cut or page.more, revision=revision)
+    return _page(query, kept, edge, more=cut or page.more, revision=revision, uid=page.uid)
 
 
 def _passing(page: MessagePage, wanted: tuple[object, ...], *, newest: bool) -> list[_Entry]:
@@ -55,9 +55,11 @@ def _behind(query: MessageQuery, sequence: int) -> MessageQuery:
     return replace(query, before_sequence=sequence) if query.newest else replace(query, after_sequence=sequence)
 
 
-def _page(query: MessageQuery, kept: Sequence[_Entry], edge: int, *, more: bool, revision: int) -> MessagePage:
+def _page(
+    query: MessageQuery, kept: Sequence[_Entry], edge: int, *, more: bool, revision: int, uid: int
+) -> MessagePage:
     """The page of the messages that pass. Its far side is the last sequence that was looked at."""
     near = kept[0][0] if kept else edge
     first, last = (edge, near) if query.newest else (near, edge)
     ascending = kept[::-1] if query.newest else kept
-    return MessagePage(b"".join(entry for _, entry in ascending), len(kept), first, last, more, revision)
+    return MessagePage(b"".join(entry for _, entry in ascending), len(kept), first, last, more, revision, uid)

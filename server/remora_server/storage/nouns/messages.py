@@ -210,7 +210,8 @@ class Messages:
             self._commits.wait_applied(page.missing_revision, read.deadline)
             older, is_all = self._loader.missing(read, page.uid, page.missing, newest=query.newest)
             return _joined(page, older, is_all=is_all, newest=query.newest)
-        return MessagePage(page.encoded, page.count, page.first_sequence, page.last_sequence, page.more, page.revision)
+        ends = page.first_sequence, page.last_sequence
+        return MessagePage(page.encoded, page.count, *ends, page.more, page.revision, page.uid)
 
 
 def _creation(
@@ -245,6 +246,7 @@ def _joined(page: _native.MessagePage, older: list[Stored], *, is_all: bool, new
         last_sequence=last,
         more=page.more or not is_all or len(kept) < len(entries) or len(memory) < len(page.encoded),
         revision=page.revision,
+        uid=page.uid,
     )
 
 

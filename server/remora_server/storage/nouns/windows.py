@@ -51,6 +51,8 @@ class WindowEvents:
         self.listener: WindowListener | None = None
         self.changes = RecentChanges(began)
         """What readers of the owner's messages may have seen otherwise."""
+        self.changes_of_others = RecentChanges(began)
+        """What readers of other users' messages may have seen otherwise."""
         self.removals = RecentChanges(began)
         """Which messages are gone, whoever's they were."""
 
@@ -61,6 +63,9 @@ class WindowEvents:
         lowest = plan.lowest_changed
         if lowest is not None:
             self.changes.note(plan.head.uid, revision, lowest)
+        lowest = plan.lowest_changed_of_others
+        if lowest is not None:
+            self.changes_of_others.note(plan.head.uid, revision, lowest)
         gone = plan.removed_between
         if gone is not None:
             self.removals.note(plan.head.uid, revision, *gone)
@@ -197,6 +202,14 @@ class Windows:
         """Whether a message up to the sequence `through` is another than it was at a revision, or nobody can know."""
         is_known = revision <= self._core.accepted()
         return not is_known or self._events.changes.since(uid, revision, through)
+
+    def has_changed_of_anybody(self, uid: int, revision: int, through: int) -> bool:
+        """The same of messages of any user, or whether all of a user's, or the conversation, are gone."""
+        return (
+            self.has_changed(uid, revision, through)
+            or self._events.changes_of_others.since(uid, revision, through)
+            or self.has_lost(uid, revision, 0)
+        )
 
     def _planned(
         self, write: Write, conversation_id: str, plan: Callable[[AcceptedConversation, int], Planned]
