@@ -86,6 +86,11 @@ class Plan(Struct, frozen=True):
         return bool(self.removals or self.puts)
 
     @property
+    def only_adds(self) -> bool:
+        """Whether what was stored stays as it is."""
+        return not (self.removals or self.overwritten or [put for put in self.puts if put.replaces])
+
+    @property
     def lowest_changed(self) -> int | None:
         """The lowest sequence of a message of the conversation's own user that is replaced or removed; 0 if all are
         removed, None where none is. What the storage limit prunes was not to be removed by anybody.

@@ -145,12 +145,10 @@ class Messages:
             pruned_messages=plan.pruned,
             deleted_messages=plan.removed,
         )
-        gone = self._records.changes(write, contents_of(plan))
         return Planned(
             [
                 *before,
-                *gone,
-                *self._windows.without_summary_of(write, plan),
+                *([] if plan.only_adds else self._gone_with(write, plan)),
                 *changes.message_changes(conversation_id, plan, counts),
             ],
             outcome,
@@ -158,6 +156,11 @@ class Messages:
             plan.head.update_time,
             tell=lambda revision: self._tell(write.tenant_id, conversation_id, plan, counts, revision),
         )
+
+    def _gone_with(self, write: Write, plan: Plan) -> list[changes.Change]:
+        """The end of what stands on messages that are replaced or go."""
+        contents = self._records.changes(write, contents_of(plan))
+        return [*contents, *self._windows.without_summary_of(write, plan)]
 
     def _tell_cleared(self, uid: int, user_id: str, tell: Callable[[int], object] | None, revision: int) -> None:
         """Records of a user go also where there are no messages."""

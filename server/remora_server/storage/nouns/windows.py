@@ -60,6 +60,12 @@ class WindowEvents:
         self, tenant_id: str, conversation_id: str, revision: int, plan: Plan, counts: Mapping[int, int]
     ) -> None:
         """Messages were written."""
+        if not plan.only_adds:
+            self._note_changes(revision, plan)
+        if self.listener is not None and plan.head.has_short_term:
+            self.listener.written(tenant_id, conversation_id, revision, _growth(plan, counts))
+
+    def _note_changes(self, revision: int, plan: Plan) -> None:
         lowest = plan.lowest_changed
         if lowest is not None:
             self.changes.note(plan.head.uid, revision, lowest)
@@ -69,8 +75,6 @@ class WindowEvents:
         gone = plan.removed_between
         if gone is not None:
             self.removals.note(plan.head.uid, revision, *gone)
-        if self.listener is not None and plan.head.has_short_term:
-            self.listener.written(tenant_id, conversation_id, revision, _growth(plan, counts))
 
     def changed(self, tenant_id: str, conversation_id: str, revision: int) -> None:
         """A conversation has another policy, or is gone with the one that it had."""
