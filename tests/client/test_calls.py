@@ -8,6 +8,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
+from typing import Any, cast
 
 import grpc
 import pytest
@@ -16,10 +17,12 @@ from hypothesis import strategies as st
 from tests.client.scripted_server import Failure, ScriptedServer
 from tests.patience import PATIENCE, eventually, with_more_and_more_time
 
-from remora import AsyncRemora, Embedding, Fact, MemoryItem, Remora, _retry, errors
+from remora import AsyncRemora, Embedding, Fact, MemoryItem, Remora, Tls, _retry, errors
 from remora._retry import GREATEST_PAUSE, MODEL_PATIENCE, pause_before_retry
+from remora._sync.calls import Calls
 from remora.v1 import conversation_service_pb2 as wire
 from remora.v1 import memory_service_pb2, text_service_pb2
+from remora.v1.calls_pb2 import Origin
 
 UNAVAILABLE = Failure(grpc.StatusCode.UNAVAILABLE, "STORE_FAILED")
 OVERLOADED = Failure(grpc.StatusCode.RESOURCE_EXHAUSTED, "OVERLOADED", retry_delay=0.01)
@@ -221,6 +224,37 @@ def test_a_failure_that_stays_is_not_repeated(client: Remora, server: ScriptedSe
         client.conversation("c").append(HELLO)
 
     assert len(server.calls) == 1
+
+
+class Unreached(grpc.RpcError):
+    """A call for which there was no connection, as gRPC raises it."""
+
+    def __init__(self, last: str) -> None:
+        super().__init__()
+        self._last = last
+
+    def code(self) -> grpc.StatusCode:
+        return grpc.StatusCode.UNAVAILABLE
+
+    def details(self) -> str:
+        return f"failed to connect to all addresses; last error: {self._last}"
+
+    def trailing_metadata(self) -> tuple[()]:
+        return ()
+
+
+def test_what_fails_of_tls_at_one_address_of_a_name_is_told_where_another_refuses() -> None:
+    lasts = ["UNAVAILABLE: ipv4:127.0.0.1:7411: Unwrap failed (TSI_DATA_CORRUPTED)"]
+    refused = "UNKNOWN: ipv6:%5B::1%5D:7411: Failed to connect to remote host: Connection refused"
+    calls = Calls("localhost:7411", tls=Tls(), metadata=(), origin=Origin(), default_timeout=0.2)
+
+    def fail(_request: object, *, timeout: float) -> None:
+        raise Unreached(lasts.pop() if lasts else refused)
+
+    with pytest.raises(errors.ConnectionFailedError, match="ended the TLS connection") as told:
+        calls.call(cast("Any", fail), wire.CountConversationsRequest())
+
+    assert told.value.tls_fault is errors.TlsFault.ENDED
 
 
 def test_a_pause_longer_than_the_deadline_is_not_waited_for(client: Remora, server: ScriptedServer) -> None:

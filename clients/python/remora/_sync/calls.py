@@ -274,4 +274,10 @@ class Calls:
         passing = (ConnectionFailedError, ModelUnreachableError)
         if isinstance(failure, DeadlineExceededError) and isinstance(previous, passing):
             return previous  # the deadline passed during a reconnect, or a retry of the model
+        if isinstance(failure, ConnectionFailedError) and not failure.tls_fault and previous and _is_of_tls(previous):
+            return previous  # a name has several addresses, and gRPC tells of the one that it tried last
         return failure
+
+
+def _is_of_tls(failure: RemoraError) -> bool:
+    return isinstance(failure, ConnectionFailedError) and failure.tls_fault is not None
