@@ -176,15 +176,20 @@ def test_commands_name_their_flags_where_tls_fails(directory: Path, capsys: pyte
         assert main(["log", f"--endpoint=127.0.0.1:{port}", "--server-name=memory.example", *known, *shown]) == 0
 
 
-def test_a_handshake_that_fails_is_told_in_one_line(directory: Path) -> None:
+@pytest.mark.slow
+@pytest.mark.parametrize("asks", [False, True], ids=["speaks no TLS", "asks for a certificate"])
+def test_a_handshake_that_fails_is_told_in_one_line(directory: Path, *, asks: bool) -> None:
     authority, port = Authority(directory), free_port()
-    with serving(directory, f"--listen=127.0.0.1:{port}"):
+    server = authority.server()
+    files = [f"--tls-cert={server.cert}", f"--tls-key={server.key}", f"--tls-client-ca={authority.file}"]
+    with serving(directory, f"--listen=127.0.0.1:{port}", *(files if asks else ())):
         command = [str(REMORA), "log", f"--endpoint=127.0.0.1:{port}", f"--ca-file={authority.file}"]
         environment = {name: value for name, value in os.environ.items() if name != "GRPC_VERBOSITY"}
         ended = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=PATIENCE, check=False)
 
     assert ended.returncode == 1
-    assert ended.stderr.startswith(f"remora: the server at 127.0.0.1:{port} speaks no TLS; leave out --ca-file")
+    told = "ended the TLS connection" if asks else "speaks no TLS; leave out --ca-file"
+    assert ended.stderr.startswith(f"remora: the server at 127.0.0.1:{port} {told}")
     assert ended.stderr.count("\n") == 1
 
 

@@ -23,8 +23,8 @@ _STANDARD_INPUT, _STANDARD_OUTPUT, _STANDARD_ERROR = 0, 1, 2
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command and return its exit code."""
-    # gRPC's library, which reads it when it is loaded, otherwise writes a line for each handshake that fails.
-    os.environ.setdefault("GRPC_VERBOSITY", "ERROR")
+    # gRPC's library, which reads it when it is loaded, otherwise writes lines of its own for each handshake that fails.
+    os.environ.setdefault("GRPC_VERBOSITY", "NONE")
     _open_standard_streams()
     try:
         _run(arguments)
