@@ -8,6 +8,7 @@ import platform
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -21,6 +22,7 @@ from tests.tokens import token_file
 
 from remora.v1 import conversation_service_pb2 as pb
 from remora.v1 import text_service_pb2
+from remora_server.commands import serve
 from remora_server.main import main
 
 FOREIGN = "avx512" if platform.machine() in ("arm64", "aarch64") else "neon"
@@ -108,7 +110,7 @@ def refused(directory: Path, *arguments: str) -> tuple[int, str]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
 def test_a_server_that_is_told_to_stop_ends_well_and_keeps_what_it_holds(
     directory: Path, number: signal.Signals
 ) -> None:
@@ -123,6 +125,17 @@ def test_a_server_that_is_told_to_stop_ends_well_and_keeps_what_it_holds(
     assert told[-1].endswith(" stopped")
     with serving(directory):
         assert texts(endpoint) == ["kept"]
+
+
+def test_a_server_that_outlives_its_terminal_does_not_stop_with_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    handlers = {signal.SIGHUP: signal.SIG_IGN}
+    monkeypatch.setattr("signal.getsignal", lambda number: handlers.get(number, signal.SIG_DFL))
+    monkeypatch.setattr("signal.signal", handlers.__setitem__)
+
+    serve.stop_at_signals(threading.Event())
+
+    assert handlers.pop(signal.SIGHUP) is signal.SIG_IGN  # `nohup` had it ignored
+    assert handlers.keys() == {signal.SIGTERM, signal.SIGINT}
 
 
 @pytest.mark.slow

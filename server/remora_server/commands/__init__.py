@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from keyword import iskeyword
 
 COMMANDS: Mapping[str, str] = {
-    "serve": "start a server; SIGTERM or SIGINT stops it",
+    "serve": "start a server; SIGTERM, SIGINT or SIGHUP stops it",
     "search": "find messages by meaning and words",
     "context": "show what contexts and searches were made of, and how two of them differ",
     "log": "show conversations, or the messages of one",

@@ -31,17 +31,23 @@ def fill(parser: argparse.ArgumentParser) -> None:
 
 
 def run(given: dict[str, Any]) -> None:
-    """Serve until SIGTERM or SIGINT."""
+    """Serve until a signal ends it."""
     allocator.share_arenas()
     lease = given.pop("lease", None)
     effective = load_settings(given).settings
     _arm_failpoints()
     logs.configure(effective.log_level, effective.log_format)
     stopping = threading.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: stopping.set())
+    stop_at_signals(stopping)
     with leased(lease, stopping) as leases:
         _serve(effective, stopping, leases)
+
+
+def stop_at_signals(stopping: threading.Event) -> None:
+    """Set `stopping` at SIGTERM, SIGINT, and SIGHUP, which a terminal sends that is closed; `nohup` has it ignored."""
+    outlives_terminal = signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
+    for number in (signal.SIGTERM, signal.SIGINT, *([] if outlives_terminal else [signal.SIGHUP])):
+        signal.signal(number, lambda *_: stopping.set())
 
 
 def _serve(settings: Settings, stopping: threading.Event, leases: Sequence[Lease]) -> None:
