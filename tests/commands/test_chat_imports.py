@@ -74,13 +74,14 @@ def test_lines_with_one_message_each_are_one_conversation(importing: Importing) 
     assert importing.messages("support", "ana") == TURNS
 
 
-def test_a_second_import_adds_nothing(importing: Importing) -> None:
+def test_a_second_import_adds_nothing_and_puts_what_has_changed_in_its_place(importing: Importing) -> None:
+    corrected = [*TURNS[:3], {"role": "assistant", "content": "Corrected."}]
     importing.run([{"messages": TURNS}])
 
-    code, said = importing.run([{"messages": TURNS}, {"messages": TURNS[:1]}])
+    code, said = importing.run([{"messages": corrected}, {"messages": TURNS[:1]}])
 
-    assert (code, said) == (0, ["1 message imported; 4 were there already"])
-    assert importing.messages("chat-1") == TURNS
+    assert (code, said) == (0, ["1 message imported; 4 were replaced"])
+    assert importing.messages("chat-1") == corrected
 
 
 def test_what_is_left_out_is_said(importing: Importing) -> None:

@@ -222,7 +222,8 @@ def _import_chat(given: dict[str, Any], lines: Lines, size: int | None, stem: st
             messages += len(placed)
             progress.update(task, completed=group.position)
     report.end()
-    diagnostics().print(f"{counted(messages - replaced, 'message')} imported{_there(replaced)}")
+    there = f"; {counted(replaced, 'was replaced', 'were replaced')}" if replaced else ""
+    diagnostics().print(f"{counted(messages - replaced, 'message')} imported{there}")
 
 
 def _import_records(given: dict[str, Any], lines: Lines, size: int | None) -> None:
