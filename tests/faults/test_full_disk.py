@@ -4,6 +4,8 @@ that was acknowledged is lost, and no restart is needed.
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from http import HTTPStatus
@@ -245,6 +247,25 @@ def test_a_start_that_needs_no_room_serves_what_is_there(store: Store) -> None:
     store.disk.clear()
     eventually(lambda: refused(store.append), until=lambda refusal: refusal is None)
     assert store.listed() == store.acknowledged
+
+
+@pytest.mark.parametrize("store", [(64 * MEBIBYTE, 16 * MEBIBYTE)], indirect=True)
+def test_a_store_that_started_without_room_is_backed_up_without_a_restart(store: Store, tmp_path: Path) -> None:
+    store.sidecar.start()
+    store.append()
+    store.sidecar.stop()
+    store.disk.fill()
+    store.sidecar.start()
+    store.disk.clear()
+
+    data, endpoint = f"--data={store.sidecar.directory / 'data'}", f"--endpoint={store.sidecar.endpoint}"
+    remora = [*store.disk.prefix, sys.executable, "-m", "remora_server.main"]
+    command = [*remora, "backup", str(tmp_path / "backup"), data, endpoint]
+    ended = subprocess.run(command, capture_output=True, text=True, check=False, timeout=PATIENCE)
+
+    assert ended.returncode == 0, ended.stderr
+    assert "1 message, " in ended.stderr
+    assert "operator" not in store.sidecar.log.read_text()
 
 
 @pytest.mark.parametrize("store", [(4 * MEBIBYTE, 16 * MEBIBYTE)], indirect=True)

@@ -15,6 +15,7 @@ from msgspec import Meta, Struct
 
 from remora_server import failpoints
 from remora_server.storage.database.database import FILE_NAME
+from remora_server.storage.database.disk_space import is_lack_of_space
 
 FORMAT_VERSION = 1
 OPERATOR_TOKEN_FILE = "operator.token"  # noqa: S105 - a file's name
@@ -102,8 +103,16 @@ class DataDirectory:
         return self.path / "backups"
 
     def write_operator_token(self, token: str) -> None:
-        """Leave the operator's token where only the owner of the directory can read it."""
-        _write_durably(self.path / OPERATOR_TOKEN_FILE, token.encode())
+        """Leave the operator's token where only the owner of the directory can read it. A full disk has room for it in
+        the place of the last start's.
+        """
+        file = self.path / OPERATOR_TOKEN_FILE
+        try:
+            _write_durably(file, token.encode())
+        except OSError as error:
+            if not (is_lack_of_space(error) and file.exists()):
+                raise
+            _write_over(file, token.encode())
 
     def close(self) -> None:
         """Release the lock for other processes."""
@@ -266,6 +275,13 @@ def _write_durably(file: Path, content: bytes) -> None:
         os.fsync(stream.fileno())
     fresh.rename(file)
     sync_folder(file.parent)
+
+
+def _write_over(file: Path, content: bytes) -> None:
+    """Write a file in the blocks that it has."""
+    with file.open("r+b", buffering=0) as stream:
+        stream.write(content)
+        stream.truncate()
 
 
 def sync_file(path: Path) -> None:
