@@ -410,17 +410,24 @@ def test_an_unknown_key_of_the_file_is_an_error_that_names_it(tmp_path: Path) ->
         load({}, {}, file_of(tmp_path, "thread: 4"))
 
 
-def test_what_kubernetes_sets_for_a_service_of_this_name_is_no_setting() -> None:
+@pytest.mark.parametrize("service", ["REMORA", "REMORA_REMORA", "REMORA_METRICS_2"])
+def test_what_kubernetes_sets_for_a_service_whose_name_begins_so_is_no_setting(service: str) -> None:
     of_kubernetes = [
-        "REMORA_SERVICE_HOST",
-        "REMORA_SERVICE_PORT",
-        "REMORA_SERVICE_PORT_GRPC",
-        "REMORA_PORT",
-        "REMORA_PORT_7000_TCP",
-        "REMORA_PORT_7000_TCP_ADDR",
+        f"{service}_SERVICE_HOST",
+        f"{service}_SERVICE_PORT",
+        f"{service}_SERVICE_PORT_GRPC",
+        f"{service}_PORT",
+        f"{service}_PORT_7000_TCP",
+        f"{service}_PORT_7000_TCP_ADDR",
     ]
 
     assert load({}, dict.fromkeys(of_kubernetes, "x")) == load({}, {})
+
+
+@pytest.mark.parametrize("variable", ["REMORA_PORT", "REMORA_HEALTH_PORT", "REMORA_SERVICE_PORT"])
+def test_a_port_without_a_service_is_no_setting_of_kubernetes(variable: str) -> None:
+    with pytest.raises(SettingsError, match=f"the environment: there is no setting {variable}"):
+        load({}, {variable: "7411", "REMORA_OTHER_SERVICE_HOST": "10.0.0.1"})
 
 
 @pytest.mark.parametrize("content", ["- a", "text", "a: [", "\x00"])

@@ -36,8 +36,9 @@ CONFIG_VARIABLE = "REMORA_CONFIG"
 TENANT_VARIABLE = "REMORA_TENANT"
 TOKEN_VARIABLE = "REMORA_TOKEN"  # noqa: S105 - a variable's name
 
-# Kubernetes sets these in every pod beside a service that is named `remora`.
-_OF_KUBERNETES = re.compile(r"REMORA_(SERVICE_(HOST|PORT(_\w+)?)|PORT(_\d+_(TCP|UDP|SCTP)(_\w+)?)?)")
+# Kubernetes sets these in every pod beside a service: all of them, behind REMORA_DB for one that is named `remora-db`.
+_OF_SERVICE = re.compile(r"_(SERVICE_(HOST|PORT(_\w+)?)|PORT(_\d+_(TCP|UDP|SCTP)(_\w+)?)?)")
+_SERVICE_HOST = re.compile(r"(REMORA(_\w+)?)_SERVICE_HOST")
 # Tests switch failpoints on with the last two.
 _NO_SETTINGS = {
     ENDPOINT_VARIABLE, CONFIG_VARIABLE, TENANT_VARIABLE, TOKEN_VARIABLE,
@@ -633,17 +634,19 @@ def _from_file(path: str | None) -> dict[str, tuple[object, str]]:
 
 def _from_environment(environment: Mapping[str, str]) -> dict[str, tuple[object, str]]:
     variables = {key.variable: key.name for key in KEYS}
+    services = [service[1] for variable in environment if (service := _SERVICE_HOST.fullmatch(variable))]
     found: dict[str, tuple[object, str]] = {}
     for variable, value in environment.items():
-        if not variable.startswith(PREFIX) or _is_no_setting(variable):
+        if not variable.startswith(PREFIX) or variable in _NO_SETTINGS or _is_of_service(variable, services):
             continue
         _require_known(variable, variables, "the environment")
         found[variables[variable]] = (value, variable)
     return found
 
 
-def _is_no_setting(variable: str) -> bool:
-    return variable in _NO_SETTINGS or _OF_KUBERNETES.fullmatch(variable) is not None
+def _is_of_service(variable: str, services: Iterable[str]) -> bool:
+    named = (service for service in services if variable.startswith(service))
+    return any(_OF_SERVICE.fullmatch(variable, len(service)) for service in named)
 
 
 def _require_known(name: str, known: Iterable[str], source: str) -> None:
