@@ -336,6 +336,10 @@ def test_paths_may_begin_at_home(monkeypatch: pytest.MonkeyPatch) -> None:
         ("data", ""),
         ("data", ":memory"),
         ("data", "/data-\udcff"),
+        ("data", "/da\0ta"),
+        ("model_dir", "/mo\0del"),
+        ("token_file", "/tok\0ens"),
+        ("listen", "unix:/s\0"),
         ("model", "gpt"),
         ("precision", "f16"),
         ("late", "sometimes"),
@@ -390,6 +394,7 @@ def test_a_value_that_cannot_be_used_is_named(name: str, wrong: object) -> None:
             "memory_limit must be a number of bytes, such as 1048576, 64MiB or 1GiB, not '5 gallons'",
         ),
         ("default_timeout: 5s", "default_timeout must be a number of seconds, not '5s'"),
+        ("chat_timeout: 86401", "chat_timeout must be a number of seconds, above 0 and at most 600, not 86401"),
         ("shutdown_grace: 86401", "shutdown_grace must be a number of seconds, at most 86,400, not 86401"),
     ],
 )
@@ -441,6 +446,11 @@ def test_a_file_that_is_no_mapping_is_refused_in_one_line(tmp_path: Path, conten
 def test_a_file_that_is_not_there_is_refused() -> None:
     with pytest.raises(SettingsError, match="/not/there: No such file"):
         load({}, {}, "/not/there")
+
+
+def test_a_variable_that_names_no_file_is_refused_by_its_name() -> None:
+    with pytest.raises(SettingsError, match=r"REMORA_CONFIG is empty: name a YAML file, or leave it out"):
+        load({}, {"REMORA_CONFIG": ""})
 
 
 @pytest.mark.parametrize("content", ["", "threads:", "# nothing"])

@@ -9,6 +9,8 @@ from pathlib import Path
 
 def absolute(text: str) -> Path:
     """The absolute path. Raises ValueError, which says why there is none."""
+    if "\0" in text:
+        raise ValueError(f"must be a path, which has no NUL character: {text!r}")
     try:
         return _expanded(Path(text)).absolute()
     except (RuntimeError, KeyError):

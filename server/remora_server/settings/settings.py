@@ -45,7 +45,7 @@ _NO_SETTINGS = {
     failpoints.VARIABLE, failpoints.JOURNAL_VARIABLE, failpoints.ENGINE_VARIABLE,
 }  # fmt: skip
 _DIGITS = re.compile(r"\d{1,30}")
-_ENDPOINT = re.compile(r"unix:.+|(\[[^\s/\[\]]+\]|[^\s/\[\]]+):\d{1,5}")
+_ENDPOINT = re.compile(r"unix:[^\0]+|(\[[^\s/\[\]]+\]|[^\s/\[\]]+):\d{1,5}")
 _LARGEST_PORT = 65_535
 _DAY = 86_400
 _SIZE = re.compile(r"(\d{1,30}) ?(|KiB|MiB|GiB)")
@@ -241,16 +241,21 @@ def _bytes(text: str) -> int:
 
 
 def _seconds(value: object) -> float:
+    seconds = _number_of_seconds(value)
+    if seconds > _DAY:
+        raise ValueError(f"must be a number of seconds, at most {_DAY:,}, not {spelling.shown(value)}")
+    return seconds
+
+
+def _number_of_seconds(value: object) -> float:
     if not re.fullmatch(r"\d+(\.\d+)?", str(value)):
         raise ValueError(f"must be a number of seconds, not {spelling.shown(value)}")
-    if float(str(value)) > _DAY:
-        raise ValueError(f"must be a number of seconds, at most {_DAY:,}, not {spelling.shown(value)}")
     return float(str(value))
 
 
 def _positive_seconds(most: int) -> Parse:
     def parse(value: object) -> float:
-        seconds = _seconds(value)
+        seconds = _number_of_seconds(value)
         if not 0 < seconds <= most:
             raise ValueError(f"must be a number of seconds, above 0 and at most {most:,}, not {spelling.shown(value)}")
         return seconds
@@ -539,7 +544,7 @@ def load(flags: Mapping[str, object], environment: Mapping[str, str], config: st
     """
     given = {
         **_defaults(environment),
-        **_from_file(config or environment.get(CONFIG_VARIABLE)),
+        **_from_file(_config(environment) if config is None else config),
         **_from_environment(environment),
         **{name: (value, _BY_NAME[name].flag) for name, value in flags.items()},
     }
@@ -614,6 +619,14 @@ def _defaults(environment: Mapping[str, str]) -> dict[str, tuple[object, str]]:
     endpoint = environment.get(ENDPOINT_VARIABLE)
     found["listen"] = (endpoint, ENDPOINT_VARIABLE) if endpoint else (default_endpoint(), "default")
     return found
+
+
+def _config(environment: Mapping[str, str]) -> str | None:
+    """The file that a variable names."""
+    path = environment.get(CONFIG_VARIABLE)
+    if path == "":
+        raise SettingsError(f"{CONFIG_VARIABLE} is empty: name a YAML file, or leave it out")
+    return path
 
 
 def _from_file(path: str | None) -> dict[str, tuple[object, str]]:
