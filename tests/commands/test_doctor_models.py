@@ -12,6 +12,7 @@ from tests.engine.embedding_server import EmbeddingServer
 from tests.engine.endpoint_server import error
 from tests.patience import PATIENCE
 
+from remora_server.engine.model_files import SHA256
 from remora_server.main import main
 
 KEY = "sk-never-shown"
@@ -38,6 +39,20 @@ def key(tmp_path: Path) -> Path:
     file = tmp_path / "key"
     file.write_text(KEY)
     return file
+
+
+def test_a_built_in_model_that_is_damaged_is_to_be_installed_where_it_is(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    for name in SHA256:
+        (tmp_path / name).write_bytes(b"damaged")
+
+    code, said, _ = report(capsys, "--model=builtin", f"--model-dir={tmp_path}")
+
+    [finding] = said["findings"]
+    assert code == 1
+    assert "is not the published file" in finding["what"]
+    assert finding["remedy"] == f"`remora model install --dir {tmp_path}`"
 
 
 def test_an_endpoint_that_embeds_is_as_it_should_be(capsys: pytest.CaptureFixture[str], key: Path) -> None:

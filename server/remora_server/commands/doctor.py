@@ -150,7 +150,7 @@ class Examination:
         try:
             embedder = load_embedder(directory, self._settings.precision)
         except ModelFilesError as error:
-            self._find("model", str(error), "`remora model install`")
+            self._find("model", str(error), f"`remora model install --dir {directory}`")
             return
         if embedder is None:
             what = f"none is installed in {directory}: searches go by words alone"
