@@ -302,7 +302,8 @@ SIZE = "SIZE"
 KEYS: tuple[Key, ...] = (
     Key(
         "listen",
-        "the address to listen on: unix:/path or host:port; may be repeated",
+        "the address to listen on: unix:/path or host:port; may be repeated (a variable: with commas between; the "
+        "file: a list)",
         _endpoints,
         repeated=True,
         placeholder="ADDRESS",
