@@ -12,6 +12,10 @@ options=(--build-arg "VERSION=$version" --build-arg "REVISION=$revision" --tag "
 if [[ -z ${BUILDER:-} ]]; then
     BUILDER=buildah
     ! docker info >/dev/null 2>&1 || BUILDER=docker
+    if [[ $BUILDER == buildah ]] && ! command -v buildah >/dev/null; then
+        echo "No docker answers (\`docker info\` says why), and buildah is not installed." >&2
+        exit 1
+    fi
 fi
 case $BUILDER in
     docker) docker build "${options[@]}" . ;;

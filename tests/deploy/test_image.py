@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import shutil
+import subprocess
 import tomllib
 from pathlib import Path
 
@@ -32,6 +34,23 @@ def test_the_last_stage_is_the_image_with_the_model() -> None:
     [*_, last] = [each for each in instructions() if each.name == "FROM"]
 
     assert last.argument == f"{RUNS} AS remora"
+
+
+@pytest.mark.parametrize("answers", [None, 1], ids=["none is installed", "docker's daemon does not answer"])
+def test_where_no_engine_builds_the_image_it_is_said(answers: int | None, tmp_path: Path) -> None:
+    for program in ("bash", "dirname", "git", "sed", "head"):
+        found = shutil.which(program)
+        assert found
+        (tmp_path / program).symlink_to(found)
+    if answers is not None:
+        (tmp_path / "docker").write_text(f"#!/usr/bin/env bash\nexit {answers}\n")
+        (tmp_path / "docker").chmod(0o700)
+
+    command = [str(ROOT / "tools" / "build_container.sh"), "remora:test"]
+    ended = subprocess.run(command, env={"PATH": str(tmp_path)}, capture_output=True, text=True, check=False)
+
+    assert (ended.returncode, ended.stdout) == (1, "")
+    assert ended.stderr == "No docker answers (`docker info` says why), and buildah is not installed.\n"
 
 
 def test_base_images_are_pinned_to_a_version() -> None:
