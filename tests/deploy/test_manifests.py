@@ -309,6 +309,15 @@ def test_the_tenants_of_client_certificates_come_from_a_config_map(tmp_path: Pat
 
 
 @pytest.mark.skipif(shutil.which("helm") is None, reason="helm is not installed")
+def test_in_a_cluster_of_ipv6_both_ports_listen_there(tmp_path: Path) -> None:
+    made = yaml.safe_load_all(rendered_with('{host: "[::]", tcp: {enabled: true, tokenSecret: t}}', tmp_path).stdout)
+    [pod] = [each["spec"]["template"]["spec"] for each in made if each and each["kind"] == "Deployment"]
+
+    settings = load(served(pod), {}).settings
+    assert (settings.listen[1], settings.health_listen) == ("[::]:50051", "[::]:9090")
+
+
+@pytest.mark.skipif(shutil.which("helm") is None, reason="helm is not installed")
 @pytest.mark.parametrize(
     "tls", ["{secret: s, clientTenants: agents}", "{clientCertificates: true}", "{secret: s, clientTenant: agents}"]
 )

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tests.patience import PATIENCE
 
 from remora_server.rpc.identity import Identity
 from remora_server.rpc.server import TRANSPORTS
@@ -179,6 +180,17 @@ def test_port_0_takes_a_free_port_and_says_which(binder: Transport) -> None:
     bound = parse_listener(endpoint)
     assert isinstance(bound, TcpListener)
     assert bound.port > 0
+
+
+def test_every_address_of_ipv6_takes_ipv4_too(binder: Transport) -> None:
+    try:
+        endpoint = parse_listener("[::]:0").bind(binder)
+    except ListenError:
+        pytest.skip("this machine has no IPv6")
+
+    port = int(endpoint.rpartition(":")[2])
+    for host in ("127.0.0.1", "::1"):
+        socket.create_connection((host, port), timeout=PATIENCE).close()
 
 
 def test_a_port_in_use_is_refused(binder: Transport) -> None:

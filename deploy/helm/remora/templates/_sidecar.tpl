@@ -15,7 +15,7 @@ args:
   - serve
   - --listen=unix:/run/remora/remora.sock
   {{- if $values.tcp.enabled }}
-  - --listen=0.0.0.0:{{ $values.tcp.port }}
+  - --listen={{ $values.host }}:{{ $values.tcp.port }}
   - --token-file=/run/secrets/remora/tokens
   {{- if $values.tcp.tls.secret }}
   - --tls-cert=/run/secrets/remora-tls/tls.crt
@@ -28,7 +28,7 @@ args:
   {{- end }}
   {{- end }}
   {{- end }}
-  - --health-listen=0.0.0.0:{{ $values.healthPort }}
+  - --health-listen={{ $values.host }}:{{ $values.healthPort }}
   - --data=/var/lib/remora
   {{- range $name, $value := $values.settings }}
   {{- if ne $name "insecure" }}
