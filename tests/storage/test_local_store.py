@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import socket
 import struct
 from collections.abc import Iterator
 from pathlib import Path
@@ -126,6 +127,14 @@ def test_a_new_volume_and_a_killed_first_start_are_no_obstacle(directory: Path, 
     (directory / left).mkdir() if left == "lost+found" else (directory / left).touch()
 
     open_store(directory).close()
+
+
+def test_a_server_may_listen_on_a_socket_in_its_new_directory(directory: Path) -> None:
+    directory.mkdir()
+    with socket.socket(socket.AF_UNIX) as listening:
+        listening.bind(str(directory / "s"))
+
+        open_store(directory).close()
 
 
 def test_a_refused_directory_is_free_again(directory: Path) -> None:

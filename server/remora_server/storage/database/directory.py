@@ -218,8 +218,10 @@ class NewDirectory:
 
 
 def contents(path: Path) -> set[Path]:
-    """The entries of a directory, without those that an unused one may have. Raises OSError."""
-    return {entry for entry in path.iterdir() if entry.name not in _HARMLESS}
+    """The entries of a directory, without those that an unused one may have: a socket may be that of the server itself.
+    Raises OSError.
+    """
+    return {entry for entry in path.iterdir() if entry.name not in _HARMLESS and not entry.is_socket()}
 
 
 def is_foreign(path: Path) -> bool:
