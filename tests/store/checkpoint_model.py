@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import count
 from typing import Any, Protocol, TypeAlias
 
 from tests.store.workflow_model import Books
@@ -77,6 +76,11 @@ class Contents:
     def value(self, channel: ChannelVersion) -> Blob | None:
         return None if channel.empty else self.blobs.get(place_of(channel))
 
+    def named(self, channel: str, version: str, fork: int) -> Blob | None:
+        """A value of a version; without a fork, the one that was stored last."""
+        own = [each for place, each in self.blobs.items() if place[:2] == (channel, version) and fork in {0, place[2]}]
+        return own[-1] if own else None
+
     def ordered(self) -> list[Checkpoint]:
         return [self.checkpoints[each] for each in sorted(self.checkpoints, key=str.encode)]
 
@@ -139,6 +143,8 @@ class ThreadRows:
     """A tenant's threads."""
 
     scopes: dict[Scope, Contents] = field(default_factory=dict)
+    forks: int = 0
+    """The last one that was given to a value: none is given twice."""
 
     def of(self, thread_id: str, checkpoint_ns: str) -> Contents:
         return self.scopes.setdefault((thread_id, checkpoint_ns), Contents())
@@ -184,7 +190,7 @@ class ThreadRows:
             else:
                 channel.fork = 0
                 forks = [place[2] for place in contents.blobs if place[:2] == place_of(channel)[:2]]
-                channel.fork = max(forks, default=0)
+                channel.fork = forks[-1] if forks else 0
         contents.checkpoints[checkpoint.id] = checkpoint
         return named
 
@@ -196,15 +202,15 @@ class ThreadRows:
             upload_id = given.upload.id
             data, upload = uploaded(contents, given.upload, user_id)
             uploads = [upload]
-        for fork in count():
-            channel.fork = fork
-            there = contents.blobs.get(place_of(channel))
-            if there is None:
-                contents.blobs[place_of(channel)] = Blob(given.type, data, user_id, revision, upload_id)
-                return uploads
-            if not upload_id and (there.type, there.data, there.user_id) == (given.type, data, user_id):
+        for place, there in contents.blobs.items():
+            is_same = not upload_id and (there.type, there.data, there.user_id) == (given.type, data, user_id)
+            if place[:2] == place_of(channel)[:2] and is_same:
+                channel.fork = place[2]
                 return []
-        raise AssertionError
+        self.forks += 1
+        channel.fork = self.forks
+        contents.blobs[place_of(channel)] = Blob(given.type, data, user_id, revision, upload_id)
+        return uploads
 
     def _write(self, task: TaskDraft, revision: int) -> list[Upload]:
         contents, uploads = self.of(task.name.thread_id, task.name.checkpoint_ns), []
@@ -280,6 +286,9 @@ class ThreadRows:
                 moved = Checkpoint()
                 moved.CopyFrom(checkpoint)
                 moved.thread_id = target
+                for channel in moved.channels:
+                    if contents.value(channel) is None:
+                        channel.fork, channel.empty = 0, True
                 into.checkpoints[moved.id] = moved
                 copied += 1
         return copied
@@ -378,7 +387,7 @@ class Checkpoints:
                 raise CheckpointValueNotFound(f"the write {name.index} of the task {name.task_id!r}")
             kind, data, stored = found[0].type, found[0].data, found[1]
         else:
-            blob = contents.blobs.get((name.channel, name.version, name.fork))
+            blob = contents.named(name.channel, name.version, name.fork)
             if blob is None:
                 raise CheckpointValueNotFound(f"the channel {name.channel!r}")
             kind, data, stored = blob.type, blob.data, blob.revision

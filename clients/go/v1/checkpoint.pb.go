@@ -169,7 +169,8 @@ type ChannelVersion struct {
 	Version *Version `protobuf:"bytes,2,opt,name=version,proto3" json:"version,omitempty"`
 	// Whether the channel has no value in this checkpoint. In a request: that it is new, and without a value.
 	Empty bool `protobuf:"varint,3,opt,name=empty,proto3" json:"empty,omitempty"`
-	// Output only. Which of several values with one version it is: 0 if there was one value. Not negative.
+	// Output only. Which of the values with this version it is, by a number that no other of them has or had; 0 if there is
+	// none. Not negative.
 	Fork          int32 `protobuf:"varint,4,opt,name=fork,proto3" json:"fork,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

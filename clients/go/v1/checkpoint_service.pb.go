@@ -911,7 +911,7 @@ type isReadCheckpointValueRequest_Value interface {
 }
 
 type ReadCheckpointValueRequest_Channel struct {
-	// That of a channel.
+	// That of a channel: without a `fork`, the one of its version that was stored last.
 	Channel *ChannelVersion `protobuf:"bytes,3,opt,name=channel,proto3,oneof"`
 }
 

@@ -104,7 +104,9 @@ class ChannelVersion(_message.Message):
     empty: _builtins.bool
     """Whether the channel has no value in this checkpoint. In a request: that it is new, and without a value."""
     fork: _builtins.int
-    """Output only. Which of several values with one version it is: 0 if there was one value. Not negative."""
+    """Output only. Which of the values with this version it is, by a number that no other of them has or had; 0 if there is
+    none. Not negative.
+    """
     @_builtins.property
     def version(self) -> Global___Version:
         """Required. The version."""

@@ -437,7 +437,7 @@ class ReadCheckpointValueRequest(_message.Message):
     """Wait until this revision is visible."""
     @_builtins.property
     def channel(self) -> _checkpoint_pb2.ChannelVersion:
-        """That of a channel."""
+        """That of a channel: without a `fork`, the one of its version that was stored last."""
 
     @_builtins.property
     def write(self) -> Global___WriteName:

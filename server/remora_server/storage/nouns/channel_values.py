@@ -6,6 +6,7 @@ base. A base belongs to the same user and has a smaller depth, so that chains en
 
 from __future__ import annotations
 
+import secrets
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from typing import TypeAlias
@@ -25,9 +26,10 @@ from remora_server.locking import Level, new_lock
 from remora_server.storage.commit import changes
 from remora_server.storage.commit.deadlines import require_time
 from remora_server.storage.nouns.context import StoreContext
-from remora_server.storage.records.reader import Partition, Record
+from remora_server.storage.records.reader import Partition, PartitionQuery, Record
 from remora_server.storage.records.records import Move, Put, Remove
 from remora_server.storage.schema import keys
+from remora_server.storage.schema.keys import KeyType, encode
 from remora_server.storage.schema.kinds import CHANNEL_BLOBS, CHECKPOINT_PARTS, CHECKPOINT_WRITES, CHECKPOINTS
 
 Stored: TypeAlias = ChannelBlob | CheckpointWrite
@@ -98,6 +100,11 @@ class ChannelValue(Struct, frozen=True):
     size: int
     depth: int
 
+    @property
+    def fork(self) -> int:
+        """Which of the values of its version it is."""
+        return int(str(keys.decode(CHANNEL_BLOBS.key_types, self.key)[-1]))
+
 
 class _Cache:
     """Values that were read or written last, by the record that holds them; they never change."""
@@ -162,6 +169,23 @@ class ChannelValues:
         """The value that is stored at a key: for a write what is accepted, for a read what is published."""
         found = self._stored(access, scope.blobs, key)
         return None if found is None else _value(scope, found)
+
+    def named(self, read: Read, scope: Scope, channel: str, version: str, fork: int) -> ChannelValue | None:
+        """A value of a version; without a fork, the one that was stored last."""
+        found = self.look(read, scope, CHANNEL_BLOBS.encode_key(channel, version, fork))
+        if found is None and not fork:
+            return next(reversed(self.of_version(read, scope, channel, version)), None)
+        return found
+
+    def of_version(self, access: Access, scope: Scope, channel: str, version: str) -> list[ChannelValue]:
+        """The values of a channel that have a version, as they were stored. Those that are not published yet are not
+        among them.
+        """
+        begin = encode([KeyType.TEXT, KeyType.TEXT], [channel, version])
+        query = PartitionQuery(after=(begin,), before=(behind(begin),))
+        found = self._records.bodiless(access, scope.blobs, query)
+        looked = (self.look(access, scope, each.key) for each in sorted(found, key=_stored_at))
+        return [each for each in looked if each is not None]
 
     def whole(self, access: Access, value: ChannelValue) -> tuple[str, bytes]:
         """The type and the bytes of a value. Raises StoreDamaged."""
@@ -235,8 +259,8 @@ class ChannelValues:
         return PlannedValue(key, blob, data, draft.upload)
 
     def is_same(self, access: Access, value: ChannelValue, draft: ValueDraft, user_id: str) -> bool:
-        """Whether a value that is there is a draft of a user's."""
-        if draft.upload is not None or value.user_id != user_id or value.size != len(draft.data):
+        """Whether a value that is there is a draft of a user's, which is not uploaded."""
+        if value.user_id != user_id or value.size != len(draft.data):
             return False
         return self.whole(access, value) == (draft.type, draft.data)
 
@@ -379,6 +403,22 @@ def _piece_keys(begin: int, end: int) -> list[bytes]:
 def key_of(blob: ChannelBlob) -> bytes:
     """Where the value of a channel stands."""
     return CHANNEL_BLOBS.encode_key(blob.channel, blob.version, blob.fork)
+
+
+def new_fork() -> int:
+    """The fork of a new value: at random, so that no value has one that another had before it. A checkpoint that stays
+    when a value goes with its user would show whatever took that one's place. 0 is no value's.
+    """
+    return 1 + secrets.randbelow((1 << 31) - 1)
+
+
+def behind(prefix: bytes) -> bytes:
+    """A bound after every key with this prefix. The last byte of a prefix ends a text."""
+    return prefix[:-1] + bytes([prefix[-1] + 1])
+
+
+def _stored_at(found: StoredRecord) -> tuple[int, int]:
+    return found.revision, found.ordinal
 
 
 def _value(scope: Scope, found: StoredRecord) -> ChannelValue:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from itertools import count
 
 from remora.v1.checkpoint_pb2 import ChannelBlob, ChannelVersion, Checkpoint, CheckpointWrite
 from remora.v1.checkpoint_pb2 import Version as VersionMessage
 from remora_server.domain.calls import Write
 from remora_server.domain.checkpoints import CheckpointDraft, TaskDraft, UploadName, ValueDraft, stored_version
 from remora_server.storage.commit.changes import Change
-from remora_server.storage.nouns.channel_values import Base, ChannelValues, PlannedValue, Scope, scope_of
+from remora_server.storage.nouns.channel_values import Base, ChannelValues, PlannedValue, Scope, new_fork, scope_of
 from remora_server.storage.records.reader import Partition
 from remora_server.storage.records.records import Put, Records
 from remora_server.storage.schema.kinds import CHANNEL_BLOBS, CHECKPOINT_WRITES, CHECKPOINTS
@@ -23,6 +22,8 @@ class Saving:
         self._records, self._values, self._write = records, values, write
         self._checkpoints: dict[tuple[Scope, str], Checkpoint] = {}
         self._blobs: dict[Scope, dict[bytes, PlannedValue]] = {}
+        self._of_version: dict[tuple[Scope, str, str], list[PlannedValue]] = {}
+        """The same values by channel and version, as they were planned."""
         self._writes: dict[tuple[Scope, bytes], CheckpointWrite] = {}
         self._uploads: dict[tuple[Scope, UploadName], str] = {}
 
@@ -106,26 +107,12 @@ class Saving:
         draft: ValueDraft,
         inherited: ChannelVersion | None,
     ) -> int:
-        """Plan a value, and return its fork among the version's values. A value that exists already is not stored
-        again.
-        """
-        version = version_text(channel.version)
-        planned = self._blobs.setdefault(scope, {})
-        for fork in count():
-            key = CHANNEL_BLOBS.encode_key(channel.channel, version, fork)
-            if key in planned:
-                there = planned[key]
-                if there.data == draft.data and (there.blob.type, there.blob.user_id) == (
-                    draft.type,
-                    checkpoint.user_id,
-                ):
-                    return fork
-                continue
-            found = self._values.look(self._write, scope, key)
-            if found is None:
-                break
-            if self._values.is_same(self._write, found, draft, checkpoint.user_id):
-                return fork
+        """Plan a value, and return its fork. A value that exists already is not stored again."""
+        same = self._same(scope, checkpoint, channel, draft)
+        if same is not None:
+            return same
+        version, fork = version_text(channel.version), new_fork()
+        key = CHANNEL_BLOBS.encode_key(channel.channel, version, fork)
         blob = ChannelBlob(
             thread_id=scope.thread_id,
             checkpoint_ns=scope.checkpoint_ns,
@@ -135,7 +122,8 @@ class Saving:
             user_id=checkpoint.user_id,
         )
         value = self._values.plan(self._write, scope, key, blob, draft=draft, base=self._base(scope, inherited))
-        planned[key] = value
+        self._blobs.setdefault(scope, {})[key] = value
+        self._of_version.setdefault((scope, channel.channel, version), []).append(value)
         if value.upload is not None:
             self._uploads[scope, value.upload] = checkpoint.user_id
         return fork
@@ -156,14 +144,27 @@ class Saving:
             found.user_id, found.size, found.depth, version, fork, lambda: self._values.whole(self._write, found)
         )
 
+    def _same(self, scope: Scope, checkpoint: Checkpoint, channel: ChannelVersion, draft: ValueDraft) -> int | None:
+        """The fork of a checkpoint's value where its user has it already; None if there is none."""
+        if draft.upload is not None:
+            return None
+        version, wanted = version_text(channel.version), (draft.type, draft.data, checkpoint.user_id)
+        for each in self._of_version.get((scope, channel.channel, version), ()):
+            if (each.blob.type, each.data, each.blob.user_id) == wanted:
+                return each.blob.fork
+        for found in self._values.of_version(self._write, scope, channel.channel, version):
+            if self._values.is_same(self._write, found, draft, checkpoint.user_id):
+                return found.fork
+        return None
+
     def _last_fork(self, scope: Scope, channel: ChannelVersion) -> int:
         """Which of the values with a version was stored last; 0 if there is none."""
-        version, planned = version_text(channel.version), self._blobs.get(scope, {})
-        for fork in count():
-            key = CHANNEL_BLOBS.encode_key(channel.channel, version, fork)
-            if key not in planned and self._values.look(self._write, scope, key) is None:
-                return max(fork - 1, 0)
-        raise AssertionError  # the count has no end
+        version = version_text(channel.version)
+        planned = self._of_version.get((scope, channel.channel, version))
+        if planned:
+            return planned[-1].blob.fork
+        found = self._values.of_version(self._write, scope, channel.channel, version)
+        return found[-1].fork if found else 0
 
     def _has_write(self, scope: Scope, key: bytes) -> bool:
         if (scope, key) in self._writes:

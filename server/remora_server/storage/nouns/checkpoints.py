@@ -26,13 +26,13 @@ from remora_server.domain.checkpoints import (
 from remora_server.domain.errors import CheckpointValueNotFound, StoreDamaged
 from remora_server.domain.replies import REPLY_BYTES
 from remora_server.storage.commit.commands import Planned
-from remora_server.storage.nouns.channel_values import ChannelValue, ChannelValues, Scope, scope_at, scope_of
+from remora_server.storage.nouns.channel_values import ChannelValue, ChannelValues, Scope, behind, scope_at, scope_of
 from remora_server.storage.nouns.checkpoint_saving import Saving, blob_key, places_of
 from remora_server.storage.nouns.context import StoreContext
 from remora_server.storage.records.queries import CONTAINS, Condition, RecordsQuery
 from remora_server.storage.records.reader import PartitionQuery, Record
 from remora_server.storage.schema.keys import KeyType, encode
-from remora_server.storage.schema.kinds import BY_CHECKPOINT_ID, CHANNEL_BLOBS, CHECKPOINT_WRITES, CHECKPOINTS
+from remora_server.storage.schema.kinds import BY_CHECKPOINT_ID, CHECKPOINT_WRITES, CHECKPOINTS
 
 _ENTRY_BYTES = 64
 """The most bytes around a value in a reply, without its names."""
@@ -124,7 +124,7 @@ class Checkpoints:
             stored = CheckpointWrite.FromString(found.body)
             data = self._values.slice(read, scope, stored, offset, min(offset + REPLY_BYTES, stored.size))
             return ValuePart(stored.type, data, stored.size, found.revision, revision)
-        value = self._values.look(read, scope, CHANNEL_BLOBS.encode_key(name.channel, name.version, name.fork))
+        value = self._values.named(read, scope, name.channel, name.version, name.fork)
         if value is None:
             raise CheckpointValueNotFound(f"the channel {name.channel!r}")
         value_type, data = self._values.part(read, value, offset, min(offset + REPLY_BYTES, value.size))
@@ -134,7 +134,7 @@ class Checkpoints:
         """The writes of a checkpoint, in their order."""
         found: list[Record] = []
         begin = encode([KeyType.TEXT], [checkpoint_id])
-        query = PartitionQuery(newest=True, after=(begin,), before=(_behind(begin),), limit=_WRITES_AT_ONCE)
+        query = PartitionQuery(newest=True, after=(begin,), before=(behind(begin),), limit=_WRITES_AT_ONCE)
         read = access if isinstance(access, Read) else Read(access.tenant_id, deadline=access.deadline)
         while True:
             page = self._records.page(read, scope.writes, query)
@@ -149,7 +149,7 @@ class Checkpoints:
         """A checkpoint by its id. `known` are some that were read with those before, and get more."""
         key = CHECKPOINTS.encode_key(checkpoint_id)
         if key not in known:
-            query = PartitionQuery(newest=True, before=(_behind(key),), limit=_ANCESTORS_AT_ONCE)
+            query = PartitionQuery(newest=True, before=(behind(key),), limit=_ANCESTORS_AT_ONCE)
             known.clear()
             known.update((each.key, each) for each in self._records.page(read, scope.checkpoints, query).records)
         return known.get(key)
@@ -296,11 +296,6 @@ class _Walk:
         mine = [each for each in writes if each[1].channel in self._channels]
         own.fill_writes(self._read, self._scope, mine, step, room)
         return step
-
-
-def _behind(prefix: bytes) -> bytes:
-    """A bound after every key with this prefix. The last byte of a prefix ends a text."""
-    return prefix[:-1] + bytes([prefix[-1] + 1])
 
 
 def _is_of_scope(query: CheckpointQuery) -> bool:

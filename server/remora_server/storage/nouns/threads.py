@@ -15,7 +15,7 @@ from remora_server.domain.calls import Outcome, Read, Write
 from remora_server.domain.checkpoints import DELTA_COUNTERS, ThreadQuery, ThreadSummary
 from remora_server.storage.commit.changes import Change
 from remora_server.storage.commit.commands import Planned
-from remora_server.storage.nouns.channel_values import ChannelValues, Scope, key_of, scope_at, scope_of
+from remora_server.storage.nouns.channel_values import ChannelValues, Scope, key_of, new_fork, scope_at, scope_of
 from remora_server.storage.nouns.checkpoint_saving import blob_key
 from remora_server.storage.nouns.context import StoreContext
 from remora_server.storage.records.reader import Partition, PartitionQuery
@@ -367,23 +367,24 @@ class _Copy(Struct, frozen=True):
 
 
 class _Copying:
-    """Gives the records of a scope as they are to stand in another. A value whose place is taken by another one gets
-    the next place of its version.
-    """
+    """Gives the records of a scope as they are to stand in another. A value that is not there yet gets a new fork."""
 
     def __init__(self, threads: Threads, write: Write, source: Scope, target: Scope) -> None:
         self._threads, self._write, self._source, self._target = threads, write, source, target
         self._forks: dict[bytes, int] = {}
-        self._taken: dict[bytes, ChannelBlob] = {}
+        """Of each value of the source, the fork in the target."""
+        self._there: dict[tuple[str, str], list[ChannelBlob]] = {}
+        """The values of the target by channel and version."""
         self._holders: dict[str, bytes] = {}
         """Of each upload that a value of the target names, the place of that value."""
 
     def messages(self) -> Iterator[tuple[Kind, Message]]:
         read = _read(self._write)
         blobs = [ChannelBlob.FromString(body) for body in self._threads.bodies(read, self._source.blobs)]
-        there = map(ChannelBlob.FromString, self._threads.bodies(read, self._target.blobs))
-        self._taken = {key_of(each): each for each in there}
-        self._holders = {each.upload_id: key for key, each in self._taken.items()}
+        for body in self._threads.bodies(read, self._target.blobs):
+            there = ChannelBlob.FromString(body)
+            self._there.setdefault((there.channel, there.version), []).append(there)
+            self._holders[there.upload_id] = key_of(there)
         held = map(CheckpointWrite.FromString, self._threads.bodies(read, self._target.writes))
         self._holders.update((each.upload_id, _place_of(each)) for each in held)
         for blob in sorted(blobs, key=lambda each: each.depth):
@@ -396,25 +397,28 @@ class _Copying:
         for body in self._threads.bodies(read, self._source.checkpoints):
             checkpoint = self._moved(Checkpoint.FromString(body))
             for channel in checkpoint.channels:
-                channel.fork = self._forks.get(blob_key(channel), channel.fork)
+                fork = None if channel.empty else self._forks.get(blob_key(channel))
+                channel.fork, channel.empty = fork or 0, fork is None
             yield CHECKPOINTS, checkpoint
 
     def _blob(self, read: Read, blob: ChannelBlob) -> Iterator[tuple[Kind, Message]]:
         key = key_of(blob)
         if blob.depth:
             base = CHANNEL_BLOBS.encode_key(blob.channel, blob.base_version, blob.base_fork)
-            blob.base_fork = self._forks.get(base, blob.base_fork)
+            blob.base_fork = self._forks[base]
         copy = self._moved(blob)
-        copy.fork, uploaded = 0, copy.upload_id
-        copy.upload_id = self._upload(read, uploaded, key_of(copy))
-        while (taken := self._taken.get(key_of(copy), copy)) != copy:
-            copy.fork += 1
+        there, uploaded = self._there.setdefault((copy.channel, copy.version), []), copy.upload_id
+        for each in there:
+            copy.fork = each.fork
             copy.upload_id = self._upload(read, uploaded, key_of(copy))
-        self._forks[key] = copy.fork
-        if taken is copy:
-            self._taken[key_of(copy)] = copy
-            yield from self._parts(read, uploaded, copy.upload_id, key_of(copy))
-            yield CHANNEL_BLOBS, copy
+            if copy == each:
+                self._forks[key] = each.fork
+                return
+        self._forks[key] = copy.fork = new_fork()
+        copy.upload_id = self._upload(read, uploaded, key_of(copy))
+        there.append(copy)
+        yield from self._parts(read, uploaded, copy.upload_id, key_of(copy))
+        yield CHANNEL_BLOBS, copy
 
     def _upload(self, read: Read, upload_id: str, place: bytes) -> str:
         """What the upload of a copied value is called: as before, unless that is the upload of another value there, or

@@ -204,9 +204,9 @@ class Records:
         """A record as readers see it, perhaps without its body. `with_partition` is as for `stored`."""
         return self._reader.stored(read, place, key, accepted=False, with_partition=with_partition)[0]
 
-    def bodiless(self, read: Read, place: Partition, query: PartitionQuery) -> list[StoredRecord]:
-        """All records that a query selects of one partition, perhaps without their bodies."""
-        return self._reader.bodiless(read, place, query)
+    def bodiless(self, access: Access, place: Partition, query: PartitionQuery) -> list[StoredRecord]:
+        """All records that a query selects of one partition, as readers see them, perhaps without their bodies."""
+        return self._reader.bodiless(access, place, query)
 
     def accepted(self, access: Access, place: Partition, keys: Sequence[bytes]) -> list[Record]:
         """Those of some records that are there, as writers build on them, under the partition's lock."""

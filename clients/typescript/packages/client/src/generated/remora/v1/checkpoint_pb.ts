@@ -135,7 +135,8 @@ export type ChannelVersion = Message<"remora.v1.ChannelVersion"> & {
   empty: boolean;
 
   /**
-   * Output only. Which of several values with one version it is: 0 if there was one value. Not negative.
+   * Output only. Which of the values with this version it is, by a number that no other of them has or had; 0 if there is
+   * none. Not negative.
    *
    * @generated from field: int32 fork = 4;
    */

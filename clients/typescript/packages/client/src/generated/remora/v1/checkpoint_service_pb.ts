@@ -461,7 +461,7 @@ export type ReadCheckpointValueRequest = Message<"remora.v1.ReadCheckpointValueR
    */
   value: {
     /**
-     * That of a channel.
+     * That of a channel: without a `fork`, the one of its version that was stored last.
      *
      * @generated from field: remora.v1.ChannelVersion channel = 3;
      */

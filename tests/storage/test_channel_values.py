@@ -1,0 +1,151 @@
+"""Several values of one version of a channel, of which some have been deleted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tests.storage.opening import READ, WRITE, open_store
+
+from remora.v1.checkpoint_pb2 import ChannelVersion, Checkpoint, Version
+from remora.v1.checkpoint_service_pb2 import GetCheckpointsResponse
+from remora_server.domain.checkpoints import (
+    ChannelValueName,
+    CheckpointDraft,
+    CheckpointName,
+    ValueDraft,
+)
+from remora_server.storage.local_store import LocalStore
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[LocalStore]:
+    opened = open_store(tmp_path / "data")
+    yield opened
+    opened.close()
+
+
+def save(
+    store: LocalStore,
+    checkpoint_id: str,
+    value: bytes | None = None,
+    *,
+    thread: str = "t",
+    parent: str = "",
+    user: str = "",
+    run: str = "",
+) -> None:
+    """A checkpoint in which a channel has version 1, whose value is new unless it is None."""
+    checkpoint = Checkpoint(
+        thread_id=thread,
+        id=checkpoint_id,
+        parent_id=parent,
+        user_id=user,
+        run_id=run,
+        channels=[ChannelVersion(channel="a", version=Version(integer=1))],
+    )
+    values = {} if value is None else {"a": ValueDraft("bytes", value)}
+    name = CheckpointName(thread, "", checkpoint_id)
+    store.checkpoints.save(WRITE, [CheckpointDraft(name, checkpoint.SerializeToString(), values, user)], [])
+
+
+def value(store: LocalStore, checkpoint_id: str, thread: str = "t") -> bytes | None:
+    """What the channel has in a checkpoint."""
+    found, _ = store.checkpoints.get(READ, [CheckpointName(thread, "", checkpoint_id)])
+    values = GetCheckpointsResponse.FromString(found).checkpoints[0].values
+    return values[0].value.data if values else None
+
+
+def test_a_checkpoint_without_a_parent_has_the_value_of_its_version_that_was_stored_last(store: LocalStore) -> None:
+    save(store, "1", b"one", run="gone")
+    save(store, "2", b"two")
+    store.threads.delete_runs(WRITE, ["gone"])
+    save(store, "3")
+
+    assert value(store, "3") == b"two"
+
+    save(store, "4", b"four")
+    save(store, "5")
+
+    assert value(store, "5") == b"four"
+
+
+def test_a_value_is_read_by_its_fork_or_as_the_last_of_its_version(store: LocalStore) -> None:
+    save(store, "1", b"one")
+    save(store, "2", b"two")
+    found, _ = store.checkpoints.get(READ, [CheckpointName("t", "", each) for each in ("1", "2")])
+    forks = [each.checkpoint.channels[0].fork for each in GetCheckpointsResponse.FromString(found).checkpoints]
+
+    read = [store.checkpoints.read_value(READ, ChannelValueName("t", "", "a", "#1", each), 0) for each in (*forks, 0)]
+
+    assert [each.data for each in read] == [b"one", b"two", b"two"]
+
+
+def test_the_last_value_of_a_request_is_the_last(store: LocalStore) -> None:
+    drafts = []
+    for checkpoint_id, given in {"1": b"one", "2": b"two", "3": None}.items():
+        channel = ChannelVersion(channel="a", version=Version(integer=1))
+        made = Checkpoint(thread_id="t", id=checkpoint_id, channels=[channel])
+        values = {} if given is None else {"a": ValueDraft("bytes", given)}
+        drafts.append(CheckpointDraft(CheckpointName("t", "", checkpoint_id), made.SerializeToString(), values))
+    store.checkpoints.save(WRITE, drafts, [])
+    save(store, "4")
+
+    assert (value(store, "3"), value(store, "4")) == (b"two", b"two")
+
+
+@pytest.mark.parametrize("others", [0, 1])
+def test_nothing_takes_the_place_of_a_value_that_went_with_its_user(store: LocalStore, others: int) -> None:
+    for number in range(others):
+        save(store, f"0{number}", b"other %d" % number)
+    save(store, "1", b"hers", user="sarah")
+    save(store, "2", parent="1", user="tom")
+    store.users.delete(WRITE, "sarah")
+    save(store, "3", b"later")
+
+    assert (value(store, "2"), value(store, "3")) == (None, b"later")
+
+    save(store, "4", parent="2", user="tom")
+
+    assert value(store, "4") is None
+
+
+def test_what_went_with_its_user_is_no_other_value_in_a_copy(store: LocalStore) -> None:
+    save(store, "1", b"hers", user="sarah")
+    save(store, "2", parent="1", user="tom")
+    store.users.delete(WRITE, "sarah")
+    save(store, "3", b"there", thread="copy")
+    store.threads.copy(WRITE, "t", "copy")
+
+    assert (value(store, "2", "copy"), value(store, "3", "copy")) == (None, b"there")
+
+
+def test_a_copy_into_a_thread_keeps_apart_what_went_with_its_user_there(store: LocalStore) -> None:
+    save(store, "1", b"hers", user="sarah", thread="copy")
+    save(store, "2", parent="1", user="tom", thread="copy")
+    store.users.delete(WRITE, "sarah")
+    save(store, "3", b"copied")
+    store.threads.copy(WRITE, "t", "copy")
+
+    assert (value(store, "2", "copy"), value(store, "3", "copy")) == (None, b"copied")
+
+
+def test_a_value_is_stored_once(store: LocalStore) -> None:
+    save(store, "1", b"one")
+    save(store, "2", b"two")
+    for checkpoint_id in ("3", "4"):
+        save(store, checkpoint_id, b"one")
+    for _ in range(2):
+        store.threads.copy(WRITE, "t", "copy")
+
+    store.applier.wait(store.core.published(), None)
+    assert store.database.rows("SELECT count(*) FROM channel_blobs") == [(4,)]
+
+
+def test_another_users_value_is_one_of_its_own(store: LocalStore) -> None:
+    save(store, "1", b"one", user="sarah")
+    save(store, "2", b"one", user="tom")
+    store.users.delete(WRITE, "sarah")
+
+    assert value(store, "2") == b"one"
