@@ -9,14 +9,17 @@ import pytest
 from tests.storage.opening import READ, WRITE, open_store
 
 from remora.v1.checkpoint_pb2 import ChannelVersion, Checkpoint, Version
-from remora.v1.checkpoint_service_pb2 import GetCheckpointsResponse
+from remora.v1.checkpoint_service_pb2 import GetCheckpointsResponse, ListCheckpointsResponse
+from remora_server.domain.calls import Read
 from remora_server.domain.checkpoints import (
     ChannelValueName,
     CheckpointDraft,
     CheckpointName,
+    CheckpointQuery,
     ValueDraft,
 )
 from remora_server.storage.local_store import LocalStore
+from remora_server.storage.records.reader import Partition
 
 
 @pytest.fixture
@@ -55,6 +58,15 @@ def value(store: LocalStore, checkpoint_id: str, thread: str = "t") -> bytes | N
     found, _ = store.checkpoints.get(READ, [CheckpointName(thread, "", checkpoint_id)])
     values = GetCheckpointsResponse.FromString(found).checkpoints[0].values
     return values[0].value.data if values else None
+
+
+def threads(store: LocalStore) -> dict[str, dict[str, bytes]]:
+    """What the channel has in the checkpoints of all threads; nothing where it has no value."""
+    found: dict[str, dict[str, bytes]] = {}
+    for each in ListCheckpointsResponse.FromString(store.checkpoints.list(READ, CheckpointQuery()).encoded).checkpoints:
+        own = found.setdefault(each.checkpoint.thread_id, {})
+        own[each.checkpoint.id] = each.values[0].value.data if each.values else b""
+    return found
 
 
 def test_a_checkpoint_without_a_parent_has_the_value_of_its_version_that_was_stored_last(store: LocalStore) -> None:
@@ -129,6 +141,25 @@ def test_a_copy_into_a_thread_keeps_apart_what_went_with_its_user_there(store: L
     store.threads.copy(WRITE, "t", "copy")
 
     assert (value(store, "2", "copy"), value(store, "3", "copy")) == (None, b"copied")
+
+
+def test_what_is_saved_during_a_copy_is_copied_with_its_value_or_not_at_all(
+    store: LocalStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    save(store, "1", b"1")
+    bodies = store.threads.bodies
+
+    def saved_meanwhile(read: Read, place: Partition) -> Iterator[bytes]:
+        yield from bodies(read, place)
+        saved = str(len(threads(store)["t"]) + 1)
+        save(store, saved, saved.encode())
+
+    monkeypatch.setattr(store.threads, "bodies", saved_meanwhile)
+    store.threads.copy(WRITE, "t", "copy")
+
+    copied = threads(store)["copy"]
+    assert copied
+    assert copied == {each: each.encode() for each in copied}
 
 
 def test_a_value_is_stored_once(store: LocalStore) -> None:

@@ -380,6 +380,8 @@ class _Copying:
 
     def messages(self) -> Iterator[tuple[Kind, Message]]:
         read = _read(self._write)
+        # Before the values: of one that is saved meanwhile, they may not be among these.
+        checkpoints = list(self._threads.bodies(read, self._source.checkpoints))
         blobs = [ChannelBlob.FromString(body) for body in self._threads.bodies(read, self._source.blobs)]
         for body in self._threads.bodies(read, self._target.blobs):
             there = ChannelBlob.FromString(body)
@@ -394,7 +396,7 @@ class _Copying:
             uploaded, write.upload_id = write.upload_id, self._upload(read, write.upload_id, _place_of(write))
             yield from self._parts(read, uploaded, write.upload_id, _place_of(write))
             yield CHECKPOINT_WRITES, write
-        for body in self._threads.bodies(read, self._source.checkpoints):
+        for body in checkpoints:
             checkpoint = self._moved(Checkpoint.FromString(body))
             for channel in checkpoint.channels:
                 fork = None if channel.empty else self._forks.get(blob_key(channel))
@@ -404,8 +406,10 @@ class _Copying:
     def _blob(self, read: Read, blob: ChannelBlob) -> Iterator[tuple[Kind, Message]]:
         key = key_of(blob)
         if blob.depth:
-            base = CHANNEL_BLOBS.encode_key(blob.channel, blob.base_version, blob.base_fork)
-            blob.base_fork = self._forks[base]
+            base = self._forks.get(CHANNEL_BLOBS.encode_key(blob.channel, blob.base_version, blob.base_fork))
+            if base is None:
+                return  # Both were saved meanwhile.
+            blob.base_fork = base
         copy = self._moved(blob)
         there, uploaded = self._there.setdefault((copy.channel, copy.version), []), copy.upload_id
         for each in there:
