@@ -17,9 +17,11 @@ import {
   type ConnectionOptions,
   ConversationNotFoundError,
   pages,
+  refuseMisspelt,
   type Remora,
 } from "@remora/client";
 import { type EditSchema, type Message, type MessageSchema, PageOrder } from "@remora/client/v1";
+import { requireText } from "./refusals.js";
 
 const OWN = ["conversationId", "userId"] as const satisfies readonly (keyof RemoraMessagesOptions)[];
 const REMOVE_ALL = "__remove_all__";
@@ -58,7 +60,10 @@ export class RemoraMessages {
   readonly #userId: string;
 
   constructor(options: RemoraMessagesOptions) {
+    refuseMisspelt(options, OWN);
     const { conversationId, userId = "" } = options;
+    requireText("conversationId", conversationId);
+    requireText("userId", userId);
     this.#connection = new ClientConnection(options, OWN);
     this.#conversationId = conversationId;
     this.#userId = userId;

@@ -19,7 +19,7 @@ import {
   TASKS,
   WRITES_IDX_MAP,
 } from "@langchain/langgraph-checkpoint";
-import { ClientConnection, type ConnectionOptions, pages, type Remora, shown } from "@remora/client";
+import { ClientConnection, type ConnectionOptions, pages, refuseMisspelt, type Remora, shown } from "@remora/client";
 import {
   type ChannelHistoryStep,
   type ChannelVersion,
@@ -31,6 +31,7 @@ import {
   type Version,
   type VersionSchema,
 } from "@remora/client/v1";
+import { aboutCheckpoints, aboutLists } from "./refusals.js";
 import { Saves } from "./saves.js";
 import { fromWire, type Place, serialised, toWire } from "./values.js";
 
@@ -69,13 +70,14 @@ export class RemoraSaver extends BaseCheckpointSaver {
   readonly #json = new JsonPlusSerializer();
 
   constructor(options: RemoraSaverOptions = {}) {
-    super(options.serde);
+    super(serdeOf(options));
     this.#connection = new ClientConnection(options, OWN);
     this.#saves = new Saves(this.client);
   }
 
   /** A saver for `unix:/path` or `host:port`, as other savers are made. */
   static fromConnString(endpoint: string, options: RemoraSaverOptions = {}): RemoraSaver {
+    refuseMisspelt(options, OWN);
     return new RemoraSaver({ ...options, endpoint });
   }
 
@@ -117,7 +119,7 @@ export class RemoraSaver extends BaseCheckpointSaver {
       metadata: filterBytes(options.filter),
       pageSize: Math.min(left, MOST_PER_PAGE),
     };
-    for await (const page of pages(this.client.checkpoints.listCheckpoints, request)) {
+    for await (const page of aboutLists(pages(this.client.checkpoints.listCheckpoints, request))) {
       for (const found of page.checkpoints) {
         yield await this.#tuple(found);
         if (--left <= 0) {
@@ -144,8 +146,8 @@ export class RemoraSaver extends BaseCheckpointSaver {
       serialised(this.#json, metadata),
       ...held.map((channel) => serialised(this.serde, channel_values[channel])),
     ]);
-    const sent = await toWire(this.client, values, placeOf(name));
-    await this.#saves.add({
+    const sent = await aboutCheckpoints(toWire(this.client, values, placeOf(name)));
+    const saved = this.#saves.add({
       checkpoints: [
         {
           checkpoint: {
@@ -167,6 +169,7 @@ export class RemoraSaver extends BaseCheckpointSaver {
       ],
       bytes: own.data.length + said.data.length + bytesOf(sent),
     });
+    await aboutCheckpoints(saved);
     return configOf(name.threadId, name.checkpointNs, id);
   }
 
@@ -176,7 +179,7 @@ export class RemoraSaver extends BaseCheckpointSaver {
       throw new Error('Failed to put writes: "checkpoint_id" is missing in the "configurable" of the config.');
     }
     const values = await Promise.all(writes.map(([, value]) => serialised(this.serde, value)));
-    const sent = await toWire(this.client, values, placeOf(name));
+    const sent = await aboutCheckpoints(toWire(this.client, values, placeOf(name)));
     const all = writes.map(([channel], position) => ({
       channel,
       index: WRITES_IDX_MAP[channel] ?? position,
@@ -189,7 +192,7 @@ export class RemoraSaver extends BaseCheckpointSaver {
       { ...common, writes: ordinary, replace: false },
     ].filter((task) => task.writes.length > 0);
     if (tasks.length > 0) {
-      await this.#saves.add({ writes: tasks, bytes: bytesOf(sent) });
+      await aboutCheckpoints(this.#saves.add({ writes: tasks, bytes: bytesOf(sent) }));
     }
   }
 
@@ -236,7 +239,7 @@ export class RemoraSaver extends BaseCheckpointSaver {
     const name = named(config, getCheckpointId(config));
     const request = { name: withoutUser(name), channels };
     const steps: ChannelHistoryStep[] = [];
-    for await (const page of pages(this.client.checkpoints.listChannelHistory, request)) {
+    for await (const page of aboutLists(pages(this.client.checkpoints.listChannelHistory, request))) {
       steps.push(...page.steps);
     }
     for (const step of steps.reverse()) {
@@ -257,7 +260,7 @@ export class RemoraSaver extends BaseCheckpointSaver {
   }
 
   async #found(name: Name): Promise<FoundCheckpoint | undefined> {
-    const reply = await this.client.checkpoints.getCheckpoints({ names: [withoutUser(name)] });
+    const reply = await aboutCheckpoints(this.client.checkpoints.getCheckpoints({ names: [withoutUser(name)] }));
     const [found] = reply.checkpoints;
     return found?.checkpoint && found;
   }
@@ -331,6 +334,16 @@ export class RemoraSaver extends BaseCheckpointSaver {
       }),
     );
   }
+}
+
+/** @throws TypeError for what is no serializer; WrongTypeError for what are no options. */
+function serdeOf(options: RemoraSaverOptions): SerializerProtocol | undefined {
+  refuseMisspelt(options, OWN);
+  const serde: Partial<SerializerProtocol> | undefined = options.serde;
+  if (serde && !(typeof serde.dumpsTyped === "function" && typeof serde.loadsTyped === "function")) {
+    throw new TypeError(`serde is ${shown(serde)}; it must be a serializer, with dumpsTyped and loadsTyped.`);
+  }
+  return options.serde;
 }
 
 /** The values of channels that have no version, which MemorySaver and SqliteSaver keep: they are stored in the checkpoint itself. */

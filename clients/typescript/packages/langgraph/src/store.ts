@@ -19,12 +19,14 @@ import {
   ClientConnection,
   type ConnectionOptions,
   durationFromMs,
+  refuseMisspelt,
   type Remora,
   REQUEST_BYTES,
   shown,
   timestampDate,
 } from "@remora/client";
 import {
+  type ExecuteOperationsResponse,
   type ItemHit,
   type ItemSearchSchema,
   type ItemVectorSchema,
@@ -36,6 +38,7 @@ import {
   type StoreItemSchema,
 } from "@remora/client/v1";
 import { filterToWire } from "./filters.js";
+import { named, namedInBatch } from "./refusals.js";
 import { textsAt } from "./texts.js";
 
 const MS_PER_MINUTE = 60_000;
@@ -126,21 +129,22 @@ export class RemoraStore extends BaseStore {
 
   constructor(options: RemoraStoreOptions = {}) {
     super();
-    const { index, ttl = {}, userLabel } = options;
-    requireKnown("index", index ?? {}, INDEX_KEYS);
-    requireKnown("ttl", ttl, TTL_KEYS);
-    requireDistance(index?.distanceType);
+    refuseMisspelt(options, OWN);
+    const { index, ttl, userLabel } = options;
+    requireIndex(index ?? {});
+    requireTtl(ttl ?? {});
     if (userLabel !== undefined && !Number.isInteger(userLabel)) {
       throw new TypeError(`userLabel is ${shown(userLabel)}; it must be a whole number: 0 is the first label.`);
     }
     this.#connection = new ClientConnection(options, OWN);
-    this.#index = index;
-    this.#ttl = ttl;
+    this.#index = index ?? undefined;
+    this.#ttl = ttl ?? {};
     this.#userLabel = userLabel;
   }
 
   /** A store for `unix:/path` or `host:port`, as other stores are made. */
   static fromConnString(endpoint: string, options: RemoraStoreOptions = {}): RemoraStore {
+    refuseMisspelt(options, OWN);
     return new RemoraStore({ ...options, endpoint });
   }
 
@@ -172,6 +176,7 @@ export class RemoraStore extends BaseStore {
     index?: false | string[],
     ttl?: number | null | { ttl?: number | null | undefined },
   ): Promise<void> {
+    requireLabels("namespace", namespace);
     validateNamespace(namespace);
     const minutes = ttl !== null && typeof ttl === "object" ? ttl.ttl : ttl;
     const operation: RemoraPutOperation = {
@@ -185,6 +190,7 @@ export class RemoraStore extends BaseStore {
   }
 
   override async batch<Op extends Operation[]>(operations: Op): Promise<OperationResults<Op>> {
+    requireOperations(operations);
     operations.forEach(requireNamespaces);
     operations.filter(isPut).forEach(requireObject);
     const results: unknown[] = operations.map(resultOfNothing);
@@ -201,12 +207,20 @@ export class RemoraStore extends BaseStore {
       wire: this.#toWire(operation, embedded),
     }));
     for (const call of calls(sent)) {
-      const reply = await this.client.store.executeOperations({ operations: call.map(({ wire }) => wire) });
+      const reply = await this.#executed(call, operations.length > 1);
       for (const [index, { operation, position, wire }] of call.entries()) {
         results[position] = await this.#result(operation, wire, reply.results[index]);
       }
     }
     return results as OperationResults<Op>;
+  }
+
+  async #executed(call: readonly Sent[], areSeveral: boolean): Promise<ExecuteOperationsResponse> {
+    try {
+      return await this.client.store.executeOperations({ operations: call.map(({ wire }) => wire) });
+    } catch (failure) {
+      throw namedInBatch(failure, (sent) => (areSeveral ? call[sent]?.position : undefined));
+    }
   }
 
   /** Deletes what has expired, as the server does by itself within minutes; returns how many items. */
@@ -218,7 +232,11 @@ export class RemoraStore extends BaseStore {
   /** Deletes everything in namespaces with this prefix. */
   async deleteNamespaces(prefix: string[]): Promise<void> {
     validateNamespace(prefix, { allowReservedRoot: true });
-    await this.client.store.deleteNamespaces({ namespacePrefix: prefix });
+    try {
+      await this.client.store.deleteNamespaces({ namespacePrefix: prefix });
+    } catch (failure) {
+      throw named(failure, (field) => field.replace(/^namespacePrefix/, "prefix"));
+    }
   }
 
   #toWire(operation: Operation, embedded: Embedded): Wire {
@@ -385,9 +403,38 @@ function requireKnown(name: string, given: unknown, known: readonly string[]): v
   }
 }
 
-function requireDistance(given = "cosine"): void {
-  if (!Object.hasOwn(SIMILARITIES, given)) {
-    throw new TypeError(`distanceType is one of ${Object.keys(SIMILARITIES).join(", ")}, not ${shown(given)}.`);
+/** @throws TypeError for what is no index: searches would find nothing, or fail with every item. */
+function requireIndex(index: RemoraIndexConfig): void {
+  requireKnown("index", index, INDEX_KEYS);
+  const { dims, embeddings, fields, distanceType = "cosine" } = index;
+  if (!Object.hasOwn(SIMILARITIES, distanceType)) {
+    throw new TypeError(`distanceType is one of ${Object.keys(SIMILARITIES).join(", ")}, not ${shown(distanceType)}.`);
+  }
+  if (dims !== undefined && !(Number.isInteger(dims) && dims > 0)) {
+    throw new TypeError(`dims of index is ${shown(dims)}; it must be a whole number of at least 1.`);
+  }
+  if (embeddings !== undefined && !isModel(embeddings)) {
+    throw new TypeError(
+      `embeddings of index is ${shown(embeddings)}; it must be a model with embedDocuments and embedQuery.`,
+    );
+  }
+  requirePaths(fields ?? []);
+}
+
+function isModel(given: unknown): boolean {
+  const model = given as Partial<EmbeddingsInterface> | null;
+  return typeof model?.embedDocuments === "function" && typeof model.embedQuery === "function";
+}
+
+/** @throws TypeError, RangeError for what is no ttl. */
+function requireTtl(ttl: TTLConfig): void {
+  requireKnown("ttl", ttl, TTL_KEYS);
+  const { defaultTtl, refreshOnRead = true } = ttl;
+  if (defaultTtl !== undefined) {
+    finite(defaultTtl, "defaultTtl");
+  }
+  if (typeof refreshOnRead !== "boolean") {
+    throw new TypeError(`refreshOnRead of ttl is ${shown(refreshOnRead)}; it must be true or false.`);
   }
 }
 
@@ -395,16 +442,41 @@ function unique(texts: readonly string[]): string[] {
   return [...new Set(texts)];
 }
 
-/** @throws InvalidNamespaceError before anything is sent. */
+/** @throws TypeError for what are no operations. */
+function requireOperations(operations: unknown): void {
+  requireArray("operations", operations, "operations");
+  for (const [position, operation] of (operations as unknown[]).entries()) {
+    if (typeof operation !== "object" || operation === null) {
+      throw new TypeError(`operations[${position}] is ${shown(operation)}; it must be an operation.`);
+    }
+  }
+}
+
+/** @throws InvalidNamespaceError, TypeError before anything is sent. */
 function requireNamespaces(operation: Operation): void {
   if (isSearch(operation)) {
+    requireLabels("namespacePrefix", operation.namespacePrefix);
     validateNamespace(operation.namespacePrefix, { allowEmpty: true, allowReservedRoot: true });
   } else if ("namespace" in operation) {
+    requireLabels("namespace", operation.namespace);
     validateNamespace(operation.namespace, { allowReservedRoot: true });
   } else {
-    for (const { path } of operation.matchConditions ?? []) {
+    requireArray("matchConditions", operation.matchConditions ?? [], "conditions");
+    for (const [place, { path }] of (operation.matchConditions ?? []).entries()) {
+      requireLabels(`matchConditions[${place}].path`, path);
       validateNamespace(path, { allowEmpty: true, allowReservedRoot: true });
     }
+  }
+}
+
+/** @throws TypeError for one text: its letters would be taken for labels. */
+function requireLabels(name: string, labels: unknown): void {
+  requireArray(name, labels, 'labels, such as ["users", "ana"]');
+}
+
+function requireArray(name: string, given: unknown, what: string): void {
+  if (!Array.isArray(given)) {
+    throw new TypeError(`${name} is ${shown(given)}; it must be an array of ${what}.`);
   }
 }
 
@@ -456,9 +528,9 @@ function requirePaths(paths: unknown): string[] {
   return paths as string[];
 }
 
-function finite(minutes: number): number {
+function finite(minutes: number, name = "ttl"): number {
   if (!Number.isFinite(minutes)) {
-    throw new RangeError(`ttl is ${minutes}; it must be a number of minutes.`);
+    throw new RangeError(`${name} is ${shown(minutes)}; it must be a number of minutes.`);
   }
   return minutes;
 }

@@ -12,7 +12,7 @@ import {
   type SerializerProtocol,
   uuid6,
 } from "@langchain/langgraph-checkpoint";
-import { InvalidArgumentError, Remora, UnavailableError } from "@remora/client";
+import { InvalidArgumentError, InvalidFieldError, Remora, UnavailableError } from "@remora/client";
 import { counted } from "../../client/test/counting.js";
 import { PATIENCE_MS } from "../../client/test/failures.js";
 import { server } from "../../client/test/fresh.js";
@@ -306,6 +306,32 @@ describe("a saver", () => {
     await assert.rejects(saver.put({}, checkpoint({}), METADATA, {}), /"thread_id" is missing/);
     await assert.rejects(saver.putWrites(thread(), [["x", 1]], "task"), /"checkpoint_id" is missing/);
     assert.equal(await saver.getTuple({}), undefined);
+  });
+
+  test("is told what the server refuses by the names of a config", async () => {
+    const saver = new RemoraSaver(fresh());
+    const long = "x".repeat(5_000);
+    const at = thread("t", { checkpoint_id: "1" });
+    const wrong: [() => Promise<unknown>, string][] = [
+      [() => put(saver, thread(long), checkpoint({})), "thread_id has 5,000 bytes; at most 1,024 are allowed"],
+      [() => put(saver, thread(long), checkpoint({ x: "x".repeat(3_000_000) })), "thread_id has 5,000 bytes"],
+      [() => put(saver, thread("t", { checkpoint_ns: long }), checkpoint({})), "checkpoint_ns has 5,000 bytes"],
+      [() => put(saver, thread("t", { checkpoint_id: long }), checkpoint({})), "checkpoint_id has 5,000 bytes"],
+      [() => put(saver, thread("t", { user_id: long }), checkpoint({})), "user_id has 5,000 bytes"],
+      [() => put(saver, thread("t", { run_id: long }), checkpoint({})), "run_id has 5,000 bytes"],
+      [() => put(saver, thread(), { ...checkpoint({}), id: "" }), "checkpoint.id is required"],
+      [() => saver.getTuple(thread(long)), "thread_id has 5,000 bytes"],
+      [() => saver.putWrites(at, [["x", 1]], ""), "taskId is required"],
+      [() => all(saver.list(thread(), { before: thread("t", { checkpoint_id: long }) })), "before has 5,000 bytes"],
+      [() => all(saver.list(thread(), { limit: Number.NaN })), "limit is NaN; it must be a whole number"],
+      [() => saver.getDeltaChannelHistory({ config: thread(long), channels: ["x"] }), "thread_id has 5,000 bytes"],
+    ];
+    for (const [ask, said] of wrong) {
+      await assert.rejects(ask, (refused: Error) => {
+        assert.equal(refused.message.slice(0, said.length), said);
+        return refused instanceof InvalidFieldError;
+      });
+    }
   });
 
   test("finds its server by address, and says when there is none", async () => {

@@ -335,6 +335,52 @@ describe("a search without a query", () => {
     }
   });
 
+  test("is refused by the name of its argument, as is what an item has", async () => {
+    const store = made({ index: {} });
+    const long = "x".repeat(2_000);
+    const label = ["x".repeat(600)];
+    const wrong: [() => Promise<unknown>, string][] = [
+      [() => store.put(NS, long, {}), "key has 2,000 bytes; at most 1,024 are allowed"],
+      [() => store.put(label, "k", {}), "namespace[0] has 600 bytes; at most 512 are allowed"],
+      [() => store.put(NS, 5 as never, {}), "key is 5; it must be a string"],
+      [() => store.put("users" as never, "k", {}), 'namespace is "users"; it must be an array of labels, such as'],
+      [() => store.put(null as never, "k", {}), "namespace is null; it must be an array of labels"],
+      [() => store.put(NS, "k", {}, undefined, 1e9), "ttl must be from 0"],
+      [() => store.get(NS, undefined as never), "key is required"],
+      [() => store.delete(NS, long), "key has 2,000 bytes"],
+      [() => store.search("users" as never), 'namespacePrefix is "users"; it must be an array of labels'],
+      [() => store.search(label), "namespacePrefix[0] has 600 bytes"],
+      [() => store.search(NS, { query: 5 as never }), "query is 5; it must be a string"],
+      [() => store.search(NS, { query: "x".repeat(1_100_000) }), "query has 1,100,000 bytes"],
+      [() => store.search(NS, { filter: { a: long } }), "a text in filter has 2,000 bytes"],
+      [() => store.search(NS, { filter: { [long]: 1 } }), "a name in filter has 2,000 bytes"],
+      [() => store.search(NS, { filter: { a: Array(100).fill(1) } }), "filter has 101 elements; at most 64"],
+      [() => store.listNamespaces({ prefix: label }), "matchConditions[0].path[0] has 600 bytes"],
+      [() => store.listNamespaces({ prefix: "users" as never }), 'matchConditions[0].path is "users"; it must be an'],
+      [() => store.listNamespaces({ maxDepth: -1 }), "maxDepth is -1; it must be at least 0"],
+      [() => store.deleteNamespaces(label), "prefix[0] has 600 bytes"],
+      [() => store.deleteNamespaces("users" as never), 'prefix is "users"; it must be an array'],
+      [() => store.batch(null as never), "operations is null; it must be an array of operations"],
+      [() => store.batch([null] as never), "operations[0] is null; it must be an operation"],
+      [
+        () =>
+          store.batch([
+            { namespace: NS, key: "k", value: {} },
+            { namespace: NS, key: "k", value: {} },
+            { namespace: NS, key: long },
+          ]),
+        "key of operations[2] has 2,000 bytes",
+      ],
+    ];
+    for (const [ask, said] of wrong) {
+      await assert.rejects(ask, (refused: Error) => {
+        assert.equal(refused.message.slice(0, said.length), said);
+        return refused instanceof TypeError || refused instanceof InvalidFieldError;
+      });
+    }
+    assert.deepEqual(await store.search([]), []);
+  });
+
   test("refuses an operator or a value that it does not know, and says where", async () => {
     await assert.rejects(
       made().search([], { filter: { price: { $near: 5 } } }),
@@ -669,10 +715,33 @@ describe("a store", () => {
       [{ ttl: 5 }, /ttl is 5; it must be an object with defaultTtl, refreshOnRead/],
       [{ userLabel: "1" }, /userLabel is "1"; it must be a whole number: 0 is the first label/],
       [{ index: { distanceType: "l3" } }, /distanceType is one of cosine, inner_product, l2, not "l3"/],
+      [{ index: { fields: "text" } }, /paths of an index are "text"; they must be an array, such as \["text"\]/],
+      [{ index: { dims: "3" } }, /dims of index is "3"; it must be a whole number of at least 1/],
+      [{ index: { embeddings: "openai:small" } }, /embeddings of index is "openai:small"; it must be a model/],
+      [{ ttl: { defaultTtl: "5" } }, /defaultTtl is "5"; it must be a number of minutes/],
+      [{ ttl: { refreshOnRead: "no" } }, /refreshOnRead of ttl is "no"; it must be true or false/],
     ];
     for (const [options, said] of wrong) {
       assert.throws(() => made(options as RemoraStoreOptions), said);
     }
+    assert.equal(made({ index: null, ttl: null } as unknown as RemoraStoreOptions).indexConfig, undefined);
+  });
+
+  test("is not made with what is no object of options, nor is a saver, nor are messages", () => {
+    for (const given of [null, "unix:/run/remora.sock", []] as never[]) {
+      for (const make of [
+        () => new RemoraStore(given),
+        () => new RemoraSaver(given),
+        () => new RemoraMessages(given),
+        () => RemoraStore.fromConnString("unix:/run/remora.sock", given),
+        () => RemoraSaver.fromConnString("unix:/run/remora.sock", given),
+      ]) {
+        assert.throws(make, /^WrongTypeError: options is .*; it must be an object with agentId, client,/);
+      }
+    }
+    const options = { ...fresh(), conversationId: 5, serde: "json" } as never;
+    assert.throws(() => new RemoraMessages(options), /conversationId is 5; it must be a string/);
+    assert.throws(() => new RemoraSaver(options), /serde is "json"; it must be a serializer, with dumpsTyped/);
   });
 
   test("is not made with a misspelt option, nor is a saver, nor are messages", () => {
