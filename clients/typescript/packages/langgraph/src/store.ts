@@ -88,7 +88,7 @@ export interface RemoraStoreOptions extends ConnectionOptions {
   index?: RemoraIndexConfig | undefined;
   /** How long items live. Expired ones are not seen, and the server deletes them. */
   ttl?: TTLConfig | undefined;
-  /** Which label of a namespace, from 0, names a user: deleting the user deletes the item. Default: none does. */
+  /** Which label of a namespace names a user: 0 is the first, -1 the last. Deleting the user deletes the item. Default: none does. */
   userLabel?: number | undefined;
 }
 
@@ -134,7 +134,9 @@ export class RemoraStore extends BaseStore {
     requireIndex(index ?? {});
     requireTtl(ttl ?? {});
     if (userLabel !== undefined && !Number.isInteger(userLabel)) {
-      throw new TypeError(`userLabel is ${shown(userLabel)}; it must be a whole number: 0 is the first label.`);
+      throw new TypeError(
+        `userLabel is ${shown(userLabel)}; it must be a whole number: 0 is the first label, -1 the last.`,
+      );
     }
     this.#connection = new ClientConnection(options, OWN);
     this.#index = index ?? undefined;
@@ -283,7 +285,7 @@ export class RemoraStore extends BaseStore {
     const minutes = operation.ttl === undefined ? this.#ttl.defaultTtl : (operation.ttl ?? undefined);
     return {
       ...keyOf(operation),
-      userId: this.#userLabel === undefined ? "" : (operation.namespace[this.#userLabel] ?? ""),
+      userId: this.#userLabel === undefined ? "" : (operation.namespace.at(this.#userLabel) ?? ""),
       value: encoded(operation, value),
       ...(minutes !== undefined && { ttl: durationFromMs(Math.max(1, Math.round(finite(minutes) * MS_PER_MINUTE))) }),
       vectors: this.#texts(operation).map(({ path, text }): Vector => {

@@ -630,6 +630,16 @@ describe("namespaces", () => {
     await assert.rejects(store.batch(wrong), /^Error: Unsupported match type: "infix"; there are prefix, suffix$/);
   });
 
+  test("may name a user by their last label", async () => {
+    const store = made({ userLabel: -1 });
+    await store.put(NS, "k", {});
+    await store.put(["users"], "k", {});
+
+    await store.client.users.deleteUser({ userId: "ana" });
+
+    assert.deepEqual(await store.listNamespaces(), [["users"]]);
+  });
+
   test("may name a user, who is deleted with what is there", async () => {
     const store = made({ userLabel: 1 });
     await store.put(NS, "k", {});
