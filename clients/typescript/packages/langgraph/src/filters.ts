@@ -14,6 +14,8 @@ const ORDERS: Record<string, Operator> = {
   $lt: Operator.LT,
   $lte: Operator.LTE,
 };
+/** How many values one condition has. */
+const MOST_VALUES = 256;
 const OPERATORS = ["$eq", "$ne", ...Object.keys(ORDERS), "$in", "$nin"];
 /** Operators where the name of a member stands: an item with such a member cannot be meant. */
 const MISPLACED = new Set(["$and", "$or", "$nor", "$not", ...OPERATORS]);
@@ -63,16 +65,40 @@ function operated(path: Path, operator: string, value: unknown): Filter[] {
     case "$ne":
       return [not(all(equal(path, value)))];
     case "$in":
-      return [any(listed(path, operator, value).map((one) => all(equal(path, one))))];
+      return [any(oneOf(path, listed(path, operator, value)))];
     case "$nin":
-      return listed(path, operator, value).map((one) => not(all(equal(path, one))));
+      return oneOf(path, listed(path, operator, value)).map(not);
     default:
   }
-  const order = ORDERS[operator];
-  if (order === undefined) {
+  if (ORDERS[operator] === undefined) {
     throw new Error(`Unsupported operator: ${operator} at ${path.join(".")}; there are ${OPERATORS.join(", ")}`);
   }
-  return [condition(path, order, scalar(path, value))];
+  return [ordered(path, operator, ORDERS[operator], inJson(value))];
+}
+
+/** What is less or greater than a value: of the infinite ones, all numbers are, or none. */
+function ordered(path: Path, operator: string, order: Operator, value: unknown): Filter {
+  if (typeof value !== "number" || Number.isFinite(value)) {
+    if (value === null || typeof value === "boolean") {
+      throw new Error(`The filter at ${path.join(".")} is ${shown(value)}: ${operator} takes a text or a number`);
+    }
+    return condition(path, order, scalar(path, value));
+  }
+  if (value === (operator.startsWith("$lt") ? Infinity : -Infinity)) {
+    const last = scalar(path, Math.sign(value) * Number.MAX_VALUE);
+    return condition(path, value > 0 ? Operator.LTE : Operator.GTE, last);
+  }
+  return any([]);
+}
+
+/** What equals one of some values: scalars are compared together. */
+function oneOf(path: Path, values: readonly unknown[]): Filter[] {
+  const scalars = values.filter(isScalar).map((value) => scalar(path, value));
+  const others = values.filter((value) => !isScalar(value)).map((value) => all(equal(path, value)));
+  const groups = Array.from({ length: Math.ceil(scalars.length / MOST_VALUES) }, (_, group) =>
+    scalars.slice(group * MOST_VALUES, (group + 1) * MOST_VALUES),
+  );
+  return [...groups.map((group) => condition(path, Operator.IN, ...group)), ...others];
 }
 
 function listed(path: Path, operator: string, values: unknown): unknown[] {
@@ -83,16 +109,20 @@ function listed(path: Path, operator: string, values: unknown): unknown[] {
 }
 
 /** What equals a value: of an object its members, more may be there; an array as a whole; undefined is what is missing. */
-function equal(path: Path, value: unknown): Filter[] {
+function equal(path: Path, given: unknown): Filter[] {
+  const value = inJson(given);
   if (value === undefined) {
     return [condition(path, Operator.ABSENT)];
+  }
+  if (typeof value === "number" && !Number.isFinite(value)) {
+    return [any([])]; // JSON has none
   }
   if (Array.isArray(value)) {
     const elements = value.flatMap((element, index) => equal([...path, String(index)], element ?? null));
     const there = elements.length === 0 ? composite(path) : elements;
     return [...there, condition([...path, String(value.length)], Operator.ABSENT)];
   }
-  if (isObject(value)) {
+  if (isObject(value) && !(Symbol.iterator in value)) {
     return [...composite(path), ...Object.entries(value).flatMap(([name, inner]) => compared([...path, name], inner))];
   }
   return [condition(path, Operator.EQ, scalar(path, value))];
@@ -146,6 +176,16 @@ function scalar(path: Path, value: unknown): Scalar {
     return { kind: { case: "nullValue", value: 0 } };
   }
   throw new Error(`The filter at ${path.join(".")} is ${shown(value)}: it takes a text, a number, a boolean or null`);
+}
+
+/** A value as JSON has it: of a Date, a text. */
+function inJson(value: unknown): unknown {
+  return isObject(value) && typeof value.toJSON === "function" ? (value.toJSON as () => unknown)() : value;
+}
+
+/** Whether it is a text, a number, a boolean or null, as JSON has them. */
+function isScalar(value: unknown): boolean {
+  return value === null || ["string", "boolean"].includes(typeof value) || Number.isFinite(value);
 }
 
 function isObject(value: unknown): value is Record<string, unknown> {

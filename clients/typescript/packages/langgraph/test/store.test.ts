@@ -296,7 +296,7 @@ describe("a search without a query", () => {
       owner: { id: 1, name: "ana" },
       on: "2026-01-02",
     },
-    dear: { price: 50.5, tags: ["b"], owner: { id: 2, name: "bob" }, on: "2026-11-02", sold: true },
+    dear: { price: 50.5, tags: ["b"], owner: { id: 2, name: "bob" }, on: "2026-11-02", sold: true, at: new Date(0) },
     none: { price: null, on: "9", x: { y: 2 }, tags: [] },
   };
   const cases: [string, Record<string, unknown>, string[]][] = [
@@ -325,6 +325,14 @@ describe("a search without a query", () => {
     ["keys with a hyphen", { "kind-of": "x" }, ["cheap"]],
     ["comparisons of another type, which match nothing", { on: { $gt: 3 } }, []],
     ["an empty filter", {}, ["cheap", "dear", "none"]],
+    ["what is less than the infinite", { price: { $lt: Infinity } }, ["cheap", "dear"]],
+    ["what is more than the infinite", { price: { $gte: Infinity } }, []],
+    ["no number", { price: Number.NaN }, []],
+    ["$ne of no number", { price: { $ne: Number.NaN } }, ["cheap", "dear", "none"]],
+    ["$in of many", { price: { $in: [...Array(300).keys(), "5", null] } }, ["cheap", "none"]],
+    ["$nin of many, and of an object", { price: { $nin: [...Array(300).keys(), { a: 1 }] } }, ["dear", "none"]],
+    ["a Date, as it is in JSON", { at: new Date(0) }, ["dear"]],
+    ["what is before a Date", { at: { $lt: new Date(1) } }, ["dear"]],
   ];
   test("filters by " + cases.map(([what]) => what).join("; "), async () => {
     const store = made();
@@ -389,9 +397,20 @@ describe("a search without a query", () => {
     for (const [price, said] of [
       [5n, "5n"],
       [{ $gt: [1] }, "\\[1\\]"],
+      [new Map([["id", 1]]), "Map\\(1\\) \\{ 'id' => 1 \\}"],
+      [{ $in: [new Set([1])] }, "Set\\(1\\) \\{ 1 \\}"],
     ] as const) {
       const expected = new RegExp(`The filter at price is ${said}: it takes a text, a number, a boolean or null`);
       await assert.rejects(made().search([], { filter: { price } }), expected);
+    }
+  });
+
+  test("refuses to order what has no order", async () => {
+    for (const value of [null, true]) {
+      await assert.rejects(
+        made().search([], { filter: { price: { $gt: value } } }),
+        new RegExp(`The filter at price is ${value}: \\$gt takes a text or a number`),
+      );
     }
   });
 
