@@ -51,6 +51,9 @@ export interface PruneOptions {
   strategy?: keyof typeof STRATEGIES;
 }
 
+/** As `thread_id` of a config has it. */
+type ThreadId = string | number;
+
 /** A checkpoint in a thread. */
 interface Name extends Place {
   checkpointId: string;
@@ -196,31 +199,36 @@ export class RemoraSaver extends BaseCheckpointSaver {
     }
   }
 
-  async deleteThread(threadId: string): Promise<void> {
-    await this.client.checkpoints.deleteThread({ threadId });
+  async deleteThread(threadId: ThreadId): Promise<void> {
+    await this.client.checkpoints.deleteThread({ threadId: textOf(threadId) });
   }
 
   /** Deletes the checkpoints of some runs, in all threads. */
   async deleteForRuns(runIds: readonly string[]): Promise<void> {
     requireList("runIds", runIds);
-    if (runIds.length > 0) {
-      await this.client.checkpoints.deleteRuns({ runIds: [...runIds] });
+    for (const some of inThousands(runIds)) {
+      await this.client.checkpoints.deleteRuns({ runIds: some });
     }
   }
 
   /** Copies everything of a thread to another one. */
-  async copyThread(sourceThreadId: string, targetThreadId: string): Promise<void> {
-    await this.client.checkpoints.copyThread({ sourceThreadId, targetThreadId });
+  async copyThread(sourceThreadId: ThreadId, targetThreadId: ThreadId): Promise<void> {
+    const [source, target] = [textOf(sourceThreadId), textOf(targetThreadId)];
+    if (source !== target) {
+      await this.client.checkpoints.copyThread({ sourceThreadId: source, targetThreadId: target });
+    }
   }
 
   /** Deletes old checkpoints of threads. */
-  async prune(threadIds: readonly string[], { strategy = "keep_latest" }: PruneOptions = {}): Promise<void> {
+  async prune(threadIds: readonly ThreadId[], options: PruneOptions = {}): Promise<void> {
+    requireObject("options", options, ', such as { strategy: "delete" }');
+    const { strategy = "keep_latest" } = options;
     if (!Object.hasOwn(STRATEGIES, strategy)) {
       throw new Error(`Unknown strategy ${JSON.stringify(strategy)}: it is "keep_latest" or "delete".`);
     }
     requireList("threadIds", threadIds);
-    if (threadIds.length > 0) {
-      await this.client.checkpoints.pruneThreads({ threadIds: [...threadIds], strategy: STRATEGIES[strategy] });
+    for (const some of inThousands(threadIds.map(textOf))) {
+      await this.client.checkpoints.pruneThreads({ threadIds: some, strategy: STRATEGIES[strategy] });
     }
   }
 
@@ -389,6 +397,7 @@ function configOf(thread_id: string, checkpoint_ns: string, checkpoint_id: strin
 }
 
 function filterBytes(filter: Record<string, unknown> | undefined): Uint8Array {
+  requireObject("filter", filter ?? {}, " of members of the metadata");
   const given = Object.entries(filter ?? {}).filter(([, value]) => value !== undefined);
   return given.length === 0 ? new Uint8Array() : Buffer.from(JSON.stringify(Object.fromEntries(given)));
 }
@@ -409,6 +418,25 @@ function versionToWire(version: number | string): MessageInitShape<typeof Versio
 function versionFromWire(version: Version | undefined): number | string {
   const value = version?.kind.value ?? 0;
   return typeof value === "bigint" ? Number(value) : value;
+}
+
+/** A thread as the server names it. What is no thread stays, and is refused. */
+function textOf(threadId: ThreadId): string {
+  return typeof threadId === "number" ? String(threadId) : threadId;
+}
+
+/** Ids, as many at a time as one request takes. */
+function inThousands(ids: readonly string[]): string[][] {
+  return Array.from({ length: Math.ceil(ids.length / 1_000) }, (_, group) =>
+    ids.slice(group * 1_000, (group + 1) * 1_000),
+  );
+}
+
+/** @throws TypeError for what is no object: it would be taken for one without members. */
+function requireObject(name: string, given: unknown, what: string): void {
+  if (typeof given !== "object" || given === null || Array.isArray(given)) {
+    throw new TypeError(`${name} is ${shown(given)}; it must be an object${what}.`);
+  }
 }
 
 /** @throws TypeError for one id: its letters would be taken for ids. */

@@ -268,6 +268,40 @@ describe("a saver", () => {
     await assert.rejects(saver.deleteForRuns("a" as never), /^TypeError: runIds is "a"; it must be an array of ids/);
   });
 
+  test("takes more ids than one call does, and threads that are numbers, and copies none to itself", async () => {
+    const saver = new RemoraSaver(fresh());
+    const many = Array.from({ length: 1_500 }, (_, number) => `${number}`);
+    const [first, last] = [thread("0", { run_id: "0" }), { configurable: { thread_id: 1_499, run_id: "1499" } }];
+    for (const config of [first, last]) {
+      await put(saver, config, checkpoint({ x: 1 }));
+      await put(saver, config, checkpoint({ x: 2 }));
+    }
+
+    await saver.copyThread(1_499, 7);
+    await saver.copyThread(7, "7");
+    await saver.prune(many);
+    assert.equal((await all(saver.list({}))).length, 3);
+    await saver.deleteThread(7);
+    await saver.deleteForRuns(many);
+
+    assert.deepEqual(await all(saver.list({})), []);
+  });
+
+  test("refuses what would delete or list something else", async () => {
+    const saver = new RemoraSaver(fresh());
+    await put(saver, thread(), checkpoint({ x: 1 }));
+
+    await assert.rejects(
+      saver.prune(["t1"], "delete" as never),
+      /^TypeError: options is "delete"; it must be an object, such as \{ strategy: "delete" \}/,
+    );
+    await assert.rejects(
+      all(saver.list(thread(), { filter: "loop" as never })),
+      /^TypeError: filter is "loop"; it must be an object of members of the metadata/,
+    );
+    assert.equal((await all(saver.list(thread()))).length, 1);
+  });
+
   test("deletes what a user left with the user", async () => {
     const options = fresh();
     const client = new Remora(options);
