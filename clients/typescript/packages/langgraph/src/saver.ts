@@ -37,6 +37,8 @@ import { fromWire, type Place, serialised, toWire } from "./values.js";
 
 const OWN = ["serde"] as const satisfies readonly (keyof RemoraSaverOptions)[];
 const MOST_PER_PAGE = 1_000;
+/** The places of special writes. In an object, a channel that is called `constructor` would have one. */
+const SPECIAL: ReadonlyMap<string, number> = new Map(Object.entries(WRITES_IDX_MAP));
 const STRATEGIES = { keep_latest: PruneStrategy.KEEP_LATEST, delete: PruneStrategy.DELETE };
 
 /** How a saver is made. */
@@ -185,7 +187,7 @@ export class RemoraSaver extends BaseCheckpointSaver {
     const sent = await aboutCheckpoints(toWire(this.client, values, placeOf(name)));
     const all = writes.map(([channel], position) => ({
       channel,
-      index: WRITES_IDX_MAP[channel] ?? position,
+      index: SPECIAL.get(channel) ?? position,
       value: sent[position] ?? {},
     }));
     const common = { name: withoutUser(name), userId: name.userId, taskId, taskPath };

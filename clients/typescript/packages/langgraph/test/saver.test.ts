@@ -302,6 +302,25 @@ describe("a saver", () => {
     assert.equal((await all(saver.list(thread()))).length, 1);
   });
 
+  test("keeps channels that are called as members of every object", async () => {
+    const saver = new RemoraSaver(fresh());
+    const values = { constructor: [1], toString: "a", valueOf: 2 };
+    const config = await put(saver, thread(), checkpoint(values));
+    const writes = Object.entries(values);
+    await saver.putWrites(config, writes, "task");
+
+    const found = await saver.getTuple(config);
+
+    assert.deepEqual(found?.checkpoint.channel_values, values);
+    assert.deepEqual(
+      found.pendingWrites,
+      writes.map(([channel, value]) => ["task", channel, value]),
+    );
+    const next = await put(saver, config, checkpoint({}));
+    const history = await saver.getDeltaChannelHistory({ config: next, channels: ["constructor", "x"] });
+    assert.deepEqual(history.constructor, { seed: [1], writes: [["task", "constructor", [1]]] });
+  });
+
   test("deletes what a user left with the user", async () => {
     const options = fresh();
     const client = new Remora(options);
