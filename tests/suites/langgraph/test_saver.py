@@ -6,6 +6,7 @@ import asyncio
 import copy
 import gc
 import random
+import re
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -41,7 +42,7 @@ def config(thread: str, checkpoint_id: str | None = None, **others: Any) -> Runn
     return {"configurable": {"thread_id": thread, "checkpoint_ns": "", **chosen, **others}}
 
 
-def checkpoint(checkpoint_id: str, **values: tuple[str, Any]) -> Checkpoint:
+def checkpoint(checkpoint_id: str, **values: tuple[Any, Any]) -> Checkpoint:
     """A checkpoint with values of channels, each with its version."""
     made = empty_checkpoint()
     made["id"] = checkpoint_id
@@ -424,6 +425,39 @@ def test_what_names_no_channel_of_messages_is_refused() -> None:
     for messages in wrong:
         with pytest.raises(TypeError, match="it must be the name of a channel, such as 'messages'"):
             RemoraSaver(messages=messages)
+
+
+MISTAKES: list[tuple[str, Callable[[Any], object]]] = [
+    ("config is None; it must be a dict", lambda saver: saver.get_tuple(None)),
+    ("config is 'trip'; it must be a dict", lambda saver: list(saver.list("trip"))),
+    ("configurable is 'trip'; it must be a dict", lambda saver: saver.get_tuple({"configurable": "trip"})),
+    ("thread_id is None; it must be the id of a thread", lambda saver: saver.delete_thread(None)),
+    ("target_thread_id is None; it must be", lambda saver: saver.copy_thread("t", None)),
+    ("thread_ids[1] is None; it must be an id", lambda saver: saver.prune(["t", None])),
+    ("thread_ids is None; it must be a list of ids", lambda saver: saver.prune(None)),
+    ("run_ids is None; it must be a list of ids", lambda saver: saver.delete_for_runs(None)),
+    ("checkpoint['id'] is 5; it must be a str", lambda saver: put(saver, config("t"), {**checkpoint("1"), "id": 5})),  # type: ignore[typeddict-item]
+    ("task_id is 5; it must be a str", lambda saver: saver.put_writes(config("t", "1"), [("a", 1)], 5)),
+    ("task_path is None; it must be a str", lambda saver: saver.put_writes(config("t", "1"), [("a", 1)], "k", None)),
+    ("a channel is 5; it must be a str", lambda saver: saver.put_writes(config("t", "1"), [(5, 1)], "k")),
+    ("the version of channel 'a' is None", lambda saver: put(saver, config("t"), checkpoint("1", a=(None, 1)))),
+    ("the version of channel 'a' is True", lambda saver: put(saver, config("t"), checkpoint("1", a=(True, 1)))),
+    ("the version of channel 'a' is 1208925", lambda saver: put(saver, config("t"), checkpoint("1", a=(2**80, 1)))),
+    ("filter is 'loop'; it must be a dict", lambda saver: list(saver.list(config("t"), filter="loop"))),
+    ("limit is '2'; it must be a whole number", lambda saver: list(saver.list(config("t"), limit="2"))),
+    ("limit is 1.5; it must be a whole number", lambda saver: list(saver.list(config("t"), limit=1.5))),
+    (
+        "channels is 'ab'; it must be a list of channels",
+        lambda saver: saver.get_delta_channel_history(config=config("t"), channels="ab"),
+    ),
+    ("serde is 'json'; it must be a serializer", lambda _: RemoraSaver(serde="json")),  # type: ignore[arg-type]
+]
+
+
+@pytest.mark.parametrize(("told", "call"), MISTAKES, ids=[told for told, _ in MISTAKES])
+def test_a_mistake_is_answered_by_its_argument(told: str, call: Callable[[Any], object]) -> None:
+    with RemoraSaver("localhost:1") as nowhere, pytest.raises(TypeError, match=f"^{re.escape(told)}"):
+        call(nowhere)
 
 
 REFUSED: list[tuple[str, Callable[[RemoraSaver], object]]] = [

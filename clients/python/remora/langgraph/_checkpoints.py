@@ -21,6 +21,7 @@ from langgraph.checkpoint.serde.base import SerializerProtocol
 from remora._bounds import utf8
 from remora._saved_checkpoints import Saved, set_version, version_of
 from remora.v1 import checkpoint_service_pb2 as wire
+from remora.v1.checkpoint_pb2 import ChannelVersion
 
 _OWN_FIELDS = frozenset({"id", "channel_values", "channel_versions"})
 """What the contract has fields for; the rest of a checkpoint is opaque."""
@@ -28,17 +29,19 @@ _OWN_FIELDS = frozenset({"id", "channel_values", "channel_versions"})
 _LONGEST_PATH = 4_096
 """Bytes of the path of a task, which only orders writes: that of tasks in tasks in tasks may be longer."""
 
+_INTEGERS = range(-(2**63), 2**63)
+
 Names: TypeAlias = tuple[str, str, str]
 """A thread, a namespace and a checkpoint."""
 NO_THREAD = 'a checkpoint is kept under a thread: the config needs {"configurable": {"thread_id": …}}'
 
 
 def names(config: RunnableConfig) -> Names:
-    """Which checkpoint a config names. Raises ValueError if it names no thread.
+    """Which checkpoint a config names. Raises ValueError if it names no thread, TypeError if it is no config.
 
     Raises InvalidFieldError for a name that UTF-8 cannot hold.
     """
-    configurable = config.get("configurable") or {}
+    configurable = _configurable(config)
     if configurable.get("thread_id") is None:
         raise ValueError(NO_THREAD)
     return (
@@ -46,6 +49,29 @@ def names(config: RunnableConfig) -> Names:
         utf8(str(configurable.get("checkpoint_ns") or ""), "checkpoint_ns"),
         utf8(str(get_checkpoint_id(config) or ""), "checkpoint_id"),
     )
+
+
+def _configurable(config: RunnableConfig) -> Mapping[str, Any]:
+    """Raises TypeError for what is no config."""
+    if not isinstance(config, Mapping):
+        raise TypeError(f'config is {config!r}; it must be a dict, such as {{"configurable": {{"thread_id": "trip"}}}}')
+    configurable = config.get("configurable") or {}
+    if not isinstance(configurable, Mapping):
+        raise TypeError(f"configurable is {configurable!r}; it must be a dict")
+    return configurable
+
+
+def require_text(given: object, what: str) -> str:
+    """A text. Raises TypeError for anything else."""
+    if not isinstance(given, str):
+        raise TypeError(f"{what} is {given!r}; it must be a str")
+    return given
+
+
+def require_number(given: object, what: str) -> None:
+    """Raises TypeError for what is neither a whole number nor None."""
+    if given is not None and (isinstance(given, bool) or not isinstance(given, int)):
+        raise TypeError(f"{what} is {given!r}; it must be a whole number")
 
 
 def name(config: RunnableConfig) -> wire.CheckpointName:
@@ -81,7 +107,7 @@ class Codec:
         given.thread_id, given.checkpoint_ns, given.id, given.parent_id = (
             thread_id,
             checkpoint_ns,
-            checkpoint["id"],
+            require_text(checkpoint["id"], "checkpoint['id']"),
             parent_id,
         )
         given.user_id, given.run_id = _text(kept, "user_id"), _text(kept, "run_id")
@@ -91,8 +117,8 @@ class Codec:
         values = checkpoint["channel_values"]
         new = new_versions or (() if parent_id else values)  # nothing before it could have its values
         for channel, version in checkpoint["channel_versions"].items():
-            told = given.channels.add(channel=channel)
-            set_version(told.version, version)
+            told = given.channels.add(channel=require_text(channel, "a channel"))
+            _set_version(told, version)
             if channel not in new:
                 continue
             if channel in values:
@@ -107,13 +133,15 @@ class Codec:
         self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str
     ) -> Saved:
         """What a task wrote."""
-        path = utf8(task_path, "task_path").encode()[:_LONGEST_PATH].decode(errors="ignore")
-        saved = Saved(task=wire.TaskWrites(name=name(config), task_id=task_id, task_path=path))
+        path = utf8(require_text(task_path, "task_path"), "task_path").encode()[:_LONGEST_PATH].decode(errors="ignore")
+        saved = Saved(task=wire.TaskWrites(name=name(config), task_id=require_text(task_id, "task_id"), task_path=path))
         task = cast("wire.TaskWrites", saved.task)
         task.replace = all(channel in WRITES_IDX_MAP for channel, _ in writes)
         task.user_id = _text(get_checkpoint_metadata(config, {}), "user_id")
         for position, (channel, value) in enumerate(writes):
-            write = task.writes.add(channel=channel, index=WRITES_IDX_MAP.get(channel, position))
+            write = task.writes.add(
+                channel=require_text(channel, "a channel"), index=WRITES_IDX_MAP.get(channel, position)
+            )
             write.value.type, write.value.data = _dumped(self._serde, value)
             saved.values.append(write.value)
         return saved
@@ -157,6 +185,19 @@ class Codec:
         return self._serde.loads_typed((value.type, value.data))
 
 
+def _set_version(told: ChannelVersion, version: object) -> None:
+    """Raises TypeError for what is no version."""
+    if isinstance(version, bool) or not isinstance(version, str | int | float) or _is_too_long(version):
+        raise TypeError(
+            f"the version of channel {told.channel!r} is {version!r}; it must be a str, a float or an int of 64 bits"
+        )
+    set_version(told.version, version)
+
+
+def _is_too_long(version: str | float) -> bool:
+    return isinstance(version, int) and version not in _INTEGERS
+
+
 def _dumped(serde: SerializerProtocol, value: object) -> tuple[str, bytes]:
     """A value as a serializer has it: of a bytearray, LangGraph's gives the bytearray itself."""
     kind, data = serde.dumps_typed(value)
@@ -170,8 +211,10 @@ def list_request(
     limit: int | None,
 ) -> wire.ListCheckpointsRequest:
     """The request for the first page of a list. Raises ValueError for a config that names no thread."""
+    if not isinstance(filter_ or {}, Mapping):
+        raise TypeError(f"filter is {filter_!r}; it must be a dict of members of the metadata")
     request = wire.ListCheckpointsRequest(metadata=to_json(filter_, "a filter") if filter_ else b"")
-    configurable = (config or {}).get("configurable") or {}
+    configurable = _configurable(config) if config else {}
     if config:
         request.thread_id = names(config)[0]
     if configurable.get("checkpoint_ns") is not None:

@@ -3,7 +3,7 @@
 import asyncio
 import itertools
 import random
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Self, cast
 
@@ -66,6 +66,8 @@ class RemoraSaver(BaseCheckpointSaver[str]):
         deadline in seconds; calls that go through whole threads have six times as long. `messages` is the channel whose
         messages are also sent to conversations; None: none is.
         """
+        if serde is not None and not hasattr(serde, "dumps_typed") and not hasattr(serde, "dumps"):
+            raise TypeError(f"serde is {serde!r}; it must be a serializer, with dumps_typed and loads_typed")
         super().__init__(serde=serde)
         if messages is not None and (not messages or not isinstance(messages, str)):
             raise TypeError(f"messages is {messages!r}; it must be the name of a channel, such as 'messages'")
@@ -160,6 +162,7 @@ class RemoraSaver(BaseCheckpointSaver[str]):
         A config that names no thread is refused: it would show those of others. A `filter` has members that the
         metadata must have with equal values.
         """
+        checkpoints.require_number(limit, "limit")
         if limit is not None and limit <= 0:
             return
         request, codec = checkpoints.list_request(config, filter, before, limit), self._codec
@@ -175,6 +178,7 @@ class RemoraSaver(BaseCheckpointSaver[str]):
         limit: int | None = None,
     ) -> AsyncIterator[CheckpointTuple]:
         """The same as `list`."""
+        checkpoints.require_number(limit, "limit")
         if limit is not None and limit <= 0:
             return
         request, codec = checkpoints.list_request(config, filter, before, limit), self._codec
@@ -237,14 +241,14 @@ class RemoraSaver(BaseCheckpointSaver[str]):
 
     def delete_thread(self, thread_id: str) -> None:
         """Deletes everything of a thread; with `messages`, its conversation, too."""
-        request = wire.DeleteThreadRequest(thread_id=utf8(str(thread_id), "thread_id"))
+        request = wire.DeleteThreadRequest(thread_id=_thread(thread_id, "thread_id"))
         if self._conversations is not None:
             self._conversations.delete(request.thread_id).result()
         self._server.blocking.write(lambda stubs: stubs.DeleteThread, request)
 
     async def adelete_thread(self, thread_id: str) -> None:
         """Deletes everything of a thread; with `messages`, its conversation, too."""
-        request = wire.DeleteThreadRequest(thread_id=utf8(str(thread_id), "thread_id"))
+        request = wire.DeleteThreadRequest(thread_id=_thread(thread_id, "thread_id"))
         if self._conversations is not None:
             await asyncio.wrap_future(self._conversations.delete(request.thread_id))
         await self._server.concurrent.write(lambda stubs: stubs.DeleteThread, request)
@@ -317,12 +321,27 @@ def _saved_config(config: RunnableConfig, checkpoint: Checkpoint) -> RunnableCon
     return checkpoints.config_of(thread_id, checkpoint_ns, checkpoint["id"])
 
 
+def _thread(thread_id: object, what: str) -> str:
+    """The id of a thread, which may be a number. Raises TypeError for None, which names no thread."""
+    if thread_id is None:
+        raise TypeError(f"{what} is None; it must be the id of a thread")
+    return utf8(str(thread_id), what)
+
+
 def _in_thousands(ids: Sequence[str], what: str) -> Iterator[Sequence[str]]:
-    """Ids, as many at a time as one request takes. Raises TypeError for a single text."""
+    """Ids, as many at a time as one request takes. Raises TypeError for a single text, and for what are no ids."""
     if isinstance(ids, str):
         raise TypeError(f"{what} is a list of ids, not a str: [{ids!r}]")
-    texts = [utf8(str(each), f"{what}[{place}]") for place, each in enumerate(ids)]
+    if not isinstance(ids, Iterable):
+        raise TypeError(f"{what} is {ids!r}; it must be a list of ids")
+    texts = [_id(each, f"{what}[{place}]") for place, each in enumerate(ids)]
     return (texts[begin : begin + 1_000] for begin in range(0, len(texts), 1_000))
+
+
+def _id(given: object, what: str) -> str:
+    if given is None:
+        raise TypeError(f"{what} is None; it must be an id")
+    return utf8(str(given), what)
 
 
 def _strategy(name: str) -> "wire.PruneStrategy.ValueType":
@@ -333,10 +352,13 @@ def _strategy(name: str) -> "wire.PruneStrategy.ValueType":
 
 def _copy_request(source_thread_id: str, target_thread_id: str) -> wire.CopyThreadRequest | None:
     """None where a thread is to be copied to itself: it has everything."""
-    source = utf8(str(source_thread_id), "source_thread_id")
-    target = utf8(str(target_thread_id), "target_thread_id")
+    source = _thread(source_thread_id, "source_thread_id")
+    target = _thread(target_thread_id, "target_thread_id")
     return None if source == target else wire.CopyThreadRequest(source_thread_id=source, target_thread_id=target)
 
 
 def _history_request(config: RunnableConfig, channels: Sequence[str]) -> wire.ListChannelHistoryRequest:
+    """Raises TypeError for a single text, whose letters would be taken for channels."""
+    if isinstance(channels, str):
+        raise TypeError(f"channels is {channels!r}; it must be a list of channels: [{channels!r}]")
     return wire.ListChannelHistoryRequest(name=checkpoints.name(config), channels=channels, page_size=1_000)
