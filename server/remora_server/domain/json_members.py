@@ -15,9 +15,6 @@ MOST_NESTED = 100
 LONGEST = 1_024
 """The longest member, as canonical JSON, that is compared where there may be many."""
 
-_EXACT = 2**53
-"""Every integer below this is a double exactly."""
-
 
 class NotAnObject(ValueError):
     """JSON that is something else."""
@@ -26,7 +23,7 @@ class NotAnObject(ValueError):
 def members(data: bytes) -> dict[str, object]:
     """The members of an object; none if there are no bytes. Raises ValueError if it is no object.
 
-    Of two members with the same name the last counts, as in most parsers. Equal numbers become the same number.
+    Of two members with the same name the last counts, as in most parsers. Equal numbers become one, and no others do.
     """
     if not data:
         return {}
@@ -89,14 +86,9 @@ def _digest(name: str, value: object) -> str:
     return f",{hashlib.blake2b(canonical(name, value).encode(), digest_size=16).hexdigest()}"
 
 
-def _integer(text: str) -> int | float:
-    value = int(text)
-    return value if abs(value) < _EXACT else float(text)
-
-
 def _number(text: str) -> int | float:
     value = float(text)
-    return int(value) if value.is_integer() and abs(value) < _EXACT else value
+    return int(value) if value.is_integer() else value
 
 
 def _finite(text: str) -> float:
@@ -124,7 +116,7 @@ def _within(value: dict[str, object] | list[object]) -> Iterable[object]:
     return value.values() if isinstance(value, dict) else value
 
 
-_COMPARABLE = json.JSONDecoder(parse_int=_integer, parse_float=_number, parse_constant=_refuse)
+_COMPARABLE = json.JSONDecoder(parse_float=_number, parse_constant=_refuse)
 _FINITE = json.JSONDecoder(parse_int=_finite, parse_float=_finite, parse_constant=_refuse)
 _CANONICAL = json.JSONEncoder(sort_keys=True, separators=(",", ":"))
 _BRIEF: Mapping[type, Callable[[Any], str]] = {str: encode_basestring_ascii, int: int.__repr__}
