@@ -33,7 +33,7 @@ from remora_server.storage.database.lacks import Lack, lack_of
 from remora_server.storage.embedding.queues import EmbeddingQueues, PendingEmbeddings
 from remora_server.storage.nouns.channel_values import ChannelValues
 from remora_server.storage.nouns.checkpoints import Checkpoints
-from remora_server.storage.nouns.context import StoreContext
+from remora_server.storage.nouns.context import NobodysParts, StoreContext
 from remora_server.storage.nouns.conversations import Conversations
 from remora_server.storage.nouns.entry_steps import EntrySteps
 from remora_server.storage.nouns.facts import Facts
@@ -211,6 +211,7 @@ class LocalStore:
             records=self.records,
             clock=clock,
             new_id=_native.new_id,
+            nobodys_parts=NobodysParts(),
         )
         events = WindowEvents(self.core.accepted())
 

@@ -15,6 +15,14 @@ from remora_server.storage.nouns.loading import Loader
 from remora_server.storage.records.records import Records
 
 
+class NobodysParts(Struct):
+    """Whether parts of runs and entries that name no user were saved, and the database may lack them. Set under the
+    locks of such parts, and reset under all locks.
+    """
+
+    are_new: bool = False
+
+
 class StoreContext(Struct, frozen=True):
     """The engine, the database, the readers and writers, and the source of ids."""
 
@@ -27,3 +35,4 @@ class StoreContext(Struct, frozen=True):
     records: Records
     clock: Clock
     new_id: NewId
+    nobodys_parts: NobodysParts

@@ -78,6 +78,7 @@ class RunParts:
         self._commands = context.commands
         self._database = context.database
         self._records = context.records
+        self._nobodys_parts = context.nobodys_parts
         self._kind = kind
         self._not_found = not_found
 
@@ -136,6 +137,7 @@ class RunParts:
                 if part.run_id not in users:
                     users[part.run_id] = self._user_of_run(write, part.run_id)
                 part.user_id = users[part.run_id]
+                self._nobodys_parts.are_new |= not part.user_id
 
     def _user_of_run(self, write: Write, run_id: str) -> str:
         for place in (place_of_run(run_id), place_of_entry(run_id)):

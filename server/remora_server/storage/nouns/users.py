@@ -25,6 +25,9 @@ from remora_server.storage.schema.kinds import (
     Kind,
 )
 
+_OWNING, _PARTS = (WORKFLOW_RUNS, HISTORY_ENTRIES), (WORKFLOW_STEPS, TIMELINE_EVENTS)
+"""What a user has, and its parts, which may name no user."""
+
 
 class _Erasure(Struct, frozen=True):
     """The changes that erase a user's part, and their outcome."""
@@ -50,11 +53,16 @@ def _nobodys_parts(kind: Kind) -> str:
     """The query for the parts of a user's runs and entries that name no user: they came before them."""
     of_user = " UNION ALL ".join(
         f"SELECT partition FROM {each.name} WHERE tenant_id = $tenant AND user_id = $user"  # noqa: S608 - a table of ours
-        for each in (WORKFLOW_RUNS, HISTORY_ENTRIES)
+        for each in _OWNING
     )
     return f"""
         SELECT partition, key FROM {kind.name}
         WHERE tenant_id = $tenant AND user_id = '' AND partition IN ({of_user})"""  # noqa: S608 - a table of ours
+
+
+def _any_nobodys_part(kind: Kind) -> str:
+    """The query for one part of a tenant that names no user."""
+    return f"SELECT 1 FROM {kind.name} WHERE tenant_id = $tenant AND user_id = '' LIMIT 1"  # noqa: S608 - a table of ours
 
 
 class Users:
@@ -68,7 +76,9 @@ class Users:
         """
         self._on_erased = on_erased
         self._windows = windows
+        self._core = context.core
         self._database = context.database
+        self._nobodys_parts = context.nobodys_parts
         self._commits = context.commits
         self._commands = context.commands
         self._loader = context.loader
@@ -109,12 +119,23 @@ class Users:
         return self._commands.run(write, self._held(write, user_id, owned=owned), plan)
 
     def _nobodys(self, write: Write, user_id: str) -> Iterator[Remove]:
-        """The parts of the user's runs and entries that name no user, and are removed with these."""
-        parameters = {"tenant": write.tenant_id, "user": user_id}
-        for kind in self._records.kinds:
-            if kind in (WORKFLOW_STEPS, TIMELINE_EVENTS):
-                for partition, key in self._database.rows(_nobodys_parts(kind), parameters):
-                    yield Remove(kind, 0, partition, key)
+        """The parts of the user's runs and entries that name no user, and are removed with these.
+
+        Most stores have no part without a user, and need not wait. Under the locks no more of them are accepted, so
+        that those that are applied are all.
+        """
+        kinds = [kind for kind in self._records.kinds if kind in _PARTS]
+        parameters = {"tenant": write.tenant_id}
+        is_any = any(self._database.rows(_any_nobodys_part(kind), parameters) for kind in kinds)
+        if not is_any and not self._nobodys_parts.are_new:
+            return
+        touched = max(self._core.kind_touched(kind.number) for kind in (*_OWNING, *_PARTS))
+        self._commits.wait_published(touched, write.deadline)
+        self._commits.wait_applied(touched, write.deadline)
+        self._nobodys_parts.are_new = False
+        for kind in kinds:
+            for partition, key in self._database.rows(_nobodys_parts(kind), {**parameters, "user": user_id}):
+                yield Remove(kind, 0, partition, key)
 
     @contextmanager
     def _held(self, write: Write, user_id: str, *, owned: bool) -> Iterator[list[tuple[str, AcceptedConversation]]]:
