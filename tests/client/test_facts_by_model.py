@@ -167,6 +167,28 @@ def test_a_repeated_request_gives_the_facts_that_it_wrote(memory: Remora, model:
     assert {fact.text for fact in facts.list_facts()} == {fact.text for fact in first}
 
 
+def test_a_repeated_request_gives_what_it_wrote_where_nothing_is_found_any_more(
+    memory: Remora, model: ChatServer
+) -> None:
+    facts = memory.user("sarah").facts
+    first = facts.extract("Oslo, at last.", request_id="once")
+    model.write = lambda _text: "[]"
+
+    again = facts.extract("Oslo, at last.", request_id="once")
+
+    assert {fact.text for fact in again} == {fact.text for fact in first}
+
+
+def test_a_repeated_request_that_found_nothing_writes_nothing(memory: Remora, model: ChatServer) -> None:
+    facts = memory.user("sarah").facts
+    found, model.write = model.write, lambda _text: "[]"
+    assert facts.extract("Oslo, at last.", request_id="once") == []
+    model.write = found
+
+    assert facts.extract("Oslo, at last.", request_id="once") == []
+    assert facts.list_facts() == []
+
+
 def test_a_model_picks_the_facts_that_bear_on_a_message(memory: Remora, model: ChatServer) -> None:
     facts = memory.user("sarah").facts
     facts.add([Fact("user", "likes", what) for what in ("tea", "boats", "Oslo")])

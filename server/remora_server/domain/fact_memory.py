@@ -206,12 +206,13 @@ class FactMemory:
     def extract(
         self, write: Write, user_id: str, find: Callable[[Read], Extracted], *, dry_run: bool
     ) -> tuple[Extracted, Outcome | None]:
-        """Find facts, and add them, unless it is a dry run or there are none. Where the messages that say them are
-        erased or others meanwhile, they are found again. Raises as `find` and FactStore.
+        """Find facts, and add them, unless it is a dry run or there are none. A request with an id is remembered in any
+        case. Where the messages that say them are erased or others meanwhile, they are found again. Raises as `find`
+        and FactStore.
         """
         while True:
             found = find(Read(write.tenant_id, deadline=write.deadline))
-            if dry_run or not found.drafts:
+            if dry_run or not (found.drafts or write.request_id):
                 return found, None
             with suppress(WindowMoved):
                 return found, self.add(write, user_id, found.drafts, found.reading)
