@@ -333,6 +333,29 @@ def test_what_is_extracted_is_kept_whatever_is_said_and_edited_behind_it(memory:
     assert len(model.asked) == 1
 
 
+def test_what_a_text_says_is_not_kept_of_a_user_who_is_deleted_meanwhile(memory: Remora, model: ChatServer) -> None:
+    go_on = holding(model)
+    facts = memory.user("sarah").facts
+
+    with ThreadPoolExecutor() as threads:
+        extraction = threads.submit(facts.extract, "Oslo is my home.")
+        assert model.has_been_asked(1)
+        memory.user("sarah").delete()
+        go_on.set()
+        found = extraction.result()
+
+    assert [fact.text for fact in found] == ["user lives in Oslo", "user's sister owns a boat"]
+    assert facts.list_facts() == []
+    assert len(model.asked) == 1
+
+
+def test_an_extraction_that_writes_nothing_shows_a_revision(memory: Remora) -> None:
+    written = memory.conversation("c", user_id="sarah").append(said("Hello!")).revision
+    for text in (wire.SaidText(text="Oslo is my home."), wire.SaidText(text="WORKING MEMORY: I live in Oslo.")):
+        request = wire.ExtractFactsRequest(user_id="sarah", text=text, dry_run=True)
+        assert memory.stubs.memory.ExtractFacts(request).revision >= written
+
+
 def test_a_flush_does_not_wait_for_a_model_that_fails(memory: Remora, model: ChatServer) -> None:
     model.behaviour = refuse
     chat = memory.conversation("c", user_id="sarah", short_term=Flush(40, extract_facts=True))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import suppress
 from typing import Protocol
 
 from msgspec import Struct
@@ -96,21 +95,16 @@ class Found(Struct, frozen=True):
 
 
 class Extracted(Struct, frozen=True):
-    """What was found, in the order of saying, and the messages that say it, None if none do; the last message that was
-    read, and whether others are behind it. The rest is as in Found. Drafts add facts, or end some.
+    """What was found, in the order of saying, and where; the last message that was read, and whether others are behind
+    it. The rest is as in Found. Drafts add facts, or end some.
     """
 
     drafts: tuple[FactDraft, ...]
-    reading: Reading | None = None
+    reading: Reading
     through_sequence: int = 0
     more: bool = False
     extractor: str = PATTERNS
     failure: str = ""
-
-    @property
-    def revision(self) -> int:
-        """The revision that this shows; 0 if no messages were read."""
-        return 0 if self.reading is None else self.reading.revision
 
     @property
     def added(self) -> list[FactDraft]:
@@ -207,20 +201,24 @@ class FactMemory:
         self, write: Write, user_id: str, find: Callable[[Read], Extracted], *, dry_run: bool
     ) -> tuple[Extracted, Outcome | None]:
         """Find facts, and add them, unless it is a dry run or there are none. A request with an id is remembered in any
-        case. Where the messages that say them are erased or others meanwhile, they are found again. Raises as `find`
-        and FactStore.
+        case. Where the messages of a conversation that say them are erased or others meanwhile, they are found again.
+        What a text says is not added where the user is deleted meanwhile. Raises as `find` and FactStore.
         """
         while True:
             found = find(Read(write.tenant_id, deadline=write.deadline))
             if dry_run or not (found.drafts or write.request_id):
                 return found, None
-            with suppress(WindowMoved):
+            try:
                 return found, self.add(write, user_id, found.drafts, found.reading)
+            except WindowMoved:
+                if not found.reading.uid:
+                    return found, None
 
     def in_text(self, read: Read, text: str, source: FactSource | None, *, by_patterns: bool = False) -> Extracted:
         """What a text of a user's says."""
+        reading = Reading(self._facts.static(read)[-1])
         found = self._found(_own([Said(text, source)]), read.deadline, by_patterns=by_patterns)
-        return Extracted(found.all, extractor=found.extractor, failure=found.failure)
+        return Extracted(found.all, reading, extractor=found.extractor, failure=found.failure)
 
     def in_conversation(
         self, read: Read, conversation_id: str, user_id: str, after_sequence: int, *, by_patterns: bool = False

@@ -69,11 +69,11 @@ class FactHandlers(Struct, frozen=True):
             facts=map(_drafted, found.added),
             through_sequence=found.through_sequence,
             more=found.more,
-            revision=found.revision,
+            revision=found.reading.revision,
             extractor=found.extractor,
             model_failure=found.failure,
         )
-        if found.drafts and outcome is None:  # a dry run
+        if found.drafts and outcome is None:  # nothing is written
             read = Read(write.tenant_id, deadline=write.deadline)
             ending, _ = self.facts.ending(read, request.user_id, found.drafts)
             reply.ended.extend(self._recorded(write, request.user_id, ending))
