@@ -5055,7 +5055,7 @@ type ExtractFactsResponse struct {
 	// before the message that has more. A model may answer otherwise when it is asked again: if a request is repeated for
 	// which it found others, these are the facts that were written, as they are recorded now.
 	Facts []*Fact `protobuf:"bytes,1,rep,name=facts,proto3" json:"facts,omitempty"`
-	// The ids of these facts; none in a dry run.
+	// The ids of these facts; none if they are not added.
 	Ids []string `protobuf:"bytes,2,rep,name=ids,proto3" json:"ids,omitempty"`
 	// With a conversation: the last message that was read, by its sequence, which is `after_sequence` of the next call.
 	ThroughSequence uint64 `protobuf:"varint,3,opt,name=through_sequence,json=throughSequence,proto3" json:"through_sequence,omitempty"`

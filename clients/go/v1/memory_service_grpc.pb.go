@@ -123,6 +123,8 @@ type MemoryServiceClient interface {
 	// What the user denies or says no longer holds, as in "I no longer live in Munich", ends the fact that is on record so, if
 	// it holds when that was said and was not said again later. Where there is none, nothing is recorded.
 	// Nothing is found in what is no user's own words: texts that begin as Remora's recalled messages and summaries do.
+	// Messages that change while a model reads them are read again. Where the user is deleted, or all of its messages are,
+	// while a model reads a text, none is added: the reply shows what was found, without ids.
 	// NOT_FOUND, CONVERSATION_NOT_FOUND if there is no such conversation.
 	ExtractFacts(ctx context.Context, in *ExtractFactsRequest, opts ...grpc.CallOption) (*ExtractFactsResponse, error)
 	// Gets a fact as it is recorded now. NOT_FOUND, FACT_NOT_FOUND if the user has no such fact.
@@ -491,6 +493,8 @@ type MemoryServiceServer interface {
 	// What the user denies or says no longer holds, as in "I no longer live in Munich", ends the fact that is on record so, if
 	// it holds when that was said and was not said again later. Where there is none, nothing is recorded.
 	// Nothing is found in what is no user's own words: texts that begin as Remora's recalled messages and summaries do.
+	// Messages that change while a model reads them are read again. Where the user is deleted, or all of its messages are,
+	// while a model reads a text, none is added: the reply shows what was found, without ids.
 	// NOT_FOUND, CONVERSATION_NOT_FOUND if there is no such conversation.
 	ExtractFacts(context.Context, *ExtractFactsRequest) (*ExtractFactsResponse, error)
 	// Gets a fact as it is recorded now. NOT_FOUND, FACT_NOT_FOUND if the user has no such fact.

@@ -2711,7 +2711,7 @@ class ExtractFactsResponse(_message.Message):
 
     @_builtins.property
     def ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """The ids of these facts; none in a dry run."""
+        """The ids of these facts; none if they are not added."""
 
     @_builtins.property
     def ended(self) -> _containers.RepeatedCompositeFieldContainer[_fact_pb2.Fact]:

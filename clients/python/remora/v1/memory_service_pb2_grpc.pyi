@@ -115,6 +115,8 @@ class MemoryServiceStub:
     What the user denies or says no longer holds, as in "I no longer live in Munich", ends the fact that is on record so, if
     it holds when that was said and was not said again later. Where there is none, nothing is recorded.
     Nothing is found in what is no user's own words: texts that begin as Remora's recalled messages and summaries do.
+    Messages that change while a model reads them are read again. Where the user is deleted, or all of its messages are,
+    while a model reads a text, none is added: the reply shows what was found, without ids.
     NOT_FOUND, CONVERSATION_NOT_FOUND if there is no such conversation.
     """
     GetFact: _grpc.UnaryUnaryMultiCallable[_memory_service_pb2.GetFactRequest, _memory_service_pb2.GetFactResponse]
@@ -229,6 +231,8 @@ class MemoryServiceAsyncStub(MemoryServiceStub):
     What the user denies or says no longer holds, as in "I no longer live in Munich", ends the fact that is on record so, if
     it holds when that was said and was not said again later. Where there is none, nothing is recorded.
     Nothing is found in what is no user's own words: texts that begin as Remora's recalled messages and summaries do.
+    Messages that change while a model reads them are read again. Where the user is deleted, or all of its messages are,
+    while a model reads a text, none is added: the reply shows what was found, without ids.
     NOT_FOUND, CONVERSATION_NOT_FOUND if there is no such conversation.
     """
     GetFact: _aio.UnaryUnaryMultiCallable[_memory_service_pb2.GetFactRequest, _memory_service_pb2.GetFactResponse]  # type: ignore[assignment]
@@ -448,6 +452,8 @@ class MemoryServiceServicer(metaclass=_abc_1.ABCMeta):
         What the user denies or says no longer holds, as in "I no longer live in Munich", ends the fact that is on record so, if
         it holds when that was said and was not said again later. Where there is none, nothing is recorded.
         Nothing is found in what is no user's own words: texts that begin as Remora's recalled messages and summaries do.
+        Messages that change while a model reads them are read again. Where the user is deleted, or all of its messages are,
+        while a model reads a text, none is added: the reply shows what was found, without ids.
         NOT_FOUND, CONVERSATION_NOT_FOUND if there is no such conversation.
         """
 

@@ -2823,7 +2823,7 @@ export type ExtractFactsResponse = Message<"remora.v1.ExtractFactsResponse"> & {
   facts: Fact[];
 
   /**
-   * The ids of these facts; none in a dry run.
+   * The ids of these facts; none if they are not added.
    *
    * @generated from field: repeated string ids = 2;
    */
@@ -4039,6 +4039,8 @@ export const MemoryService: GenService<{
    * What the user denies or says no longer holds, as in "I no longer live in Munich", ends the fact that is on record so, if
    * it holds when that was said and was not said again later. Where there is none, nothing is recorded.
    * Nothing is found in what is no user's own words: texts that begin as Remora's recalled messages and summaries do.
+   * Messages that change while a model reads them are read again. Where the user is deleted, or all of its messages are,
+   * while a model reads a text, none is added: the reply shows what was found, without ids.
    * NOT_FOUND, CONVERSATION_NOT_FOUND if there is no such conversation.
    *
    * @generated from rpc remora.v1.MemoryService.ExtractFacts
