@@ -1,15 +1,30 @@
-"""Deletes the oldest records of a kind, a bounded number at a time."""
+"""Deletes the oldest records of a kind, a bounded number at a time.
+
+The database finds them. What is given another time before they are locked stays.
+"""
 
 from __future__ import annotations
+
+from collections.abc import Mapping
 
 from remora_server.domain.calls import Outcome, Read, Write
 from remora_server.storage.commit.commands import Planned
 from remora_server.storage.nouns.context import StoreContext
 from remora_server.storage.records.reader import Partition
-from remora_server.storage.records.records import Remove
+from remora_server.storage.records.records import Records, Remove
 from remora_server.storage.schema.kinds import Kind
 
 PRUNED_AT_ONCE = 1_000
+
+
+def is_as_found(records: Records, write: Write, place: Partition, key: bytes, columns: Mapping[int, object]) -> bool:
+    """Whether a record is still there as the database found it, by some of its columns, under its lock. Memory has what
+    was written since.
+    """
+    if records.is_there(write, place, key) is None:
+        return True
+    found = records.stored(write, place, key)
+    return found is not None and all(found.columns[column] == value for column, value in columns.items())
 
 
 class Pruning:
@@ -21,23 +36,25 @@ class Pruning:
         self._database = context.database
         self._records = context.records
         self._kind = kind
+        self._column = kind.column_names.index(column)
         self._oldest = f"""
-            SELECT partition, key FROM {kind.name} WHERE tenant_id = ? AND {column} < ?
+            SELECT partition, key, {column} FROM {kind.name} WHERE tenant_id = ? AND {column} < ?
             ORDER BY {column}, revision, ordinal LIMIT {PRUNED_AT_ONCE}"""  # noqa: S608 - a table of ours
 
     def before(self, write: Write, nanos: int) -> Outcome:
         """Delete the oldest of those from before a time; `deleted_records`."""
         self._commits.begin_query_of(Read(write.tenant_id, deadline=write.deadline), self._kind.number)
         rows = self._database.rows(self._oldest, [write.tenant_id, nanos])
-        moves = [Remove(self._kind, 0, partition, key) for partition, key in rows]
+        found = [(Remove(self._kind, 0, partition, key), time) for partition, key, time in rows]
 
         def plan(_: None, _now: int) -> Planned | None:
-            there = [move for move in moves if self._is_there(write, move)]
+            there = [move for move, time in found if self._is_still_old(write, move, time)]
             outcome = Outcome(revision=0, deleted_records=len(there))
             return Planned(self._records.changes(write, there), outcome) if there else None
 
-        return self._commands.run(write, self._records.held(write, moves), plan)
+        return self._commands.run(write, self._records.held(write, [move for move, _ in found]), plan)
 
-    def _is_there(self, write: Write, move: Remove) -> bool:
-        """Whether it still exists after the query of the database."""
-        return self._records.may_be_there(write, Partition(self._kind, 0, move.partition), move.key)
+    def _is_still_old(self, write: Write, move: Remove, time: int) -> bool:
+        return is_as_found(
+            self._records, write, Partition(self._kind, 0, move.partition), move.key, {self._column: time}
+        )

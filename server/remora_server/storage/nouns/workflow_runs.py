@@ -19,6 +19,7 @@ from remora_server.storage.commit.commands import Planned
 from remora_server.storage.nouns.context import StoreContext
 from remora_server.storage.nouns.filtered_messages import MOST_SCANNED, SCANNED_AT_ONCE
 from remora_server.storage.nouns.lone_records import LoneRecords
+from remora_server.storage.nouns.pruning import PRUNED_AT_ONCE, is_as_found
 from remora_server.storage.nouns.run_parts import RUN_KEY, place_of_run, position_of, stored_position
 from remora_server.storage.records.queries import CONTAINS, Condition, RecordsQuery
 from remora_server.storage.records.reader import Partition, Record
@@ -31,10 +32,10 @@ from remora_server.storage.schema.kinds import (
     WORKFLOW_STEPS,
 )
 
-PRUNED_AT_ONCE = 1_000
+_WORKFLOW_ID, _CREATE_TIME = map(WORKFLOW_RUNS.column_names.index, ("workflow_id", "create_time"))
 
 _OLDEST = f"""
-SELECT partition FROM {WORKFLOW_RUNS.name} WHERE tenant_id = ? AND workflow_id = ?
+SELECT partition, create_time FROM {WORKFLOW_RUNS.name} WHERE tenant_id = ? AND workflow_id = ?
 ORDER BY create_time DESC, revision DESC, ordinal DESC LIMIT {PRUNED_AT_ONCE} OFFSET ?
 """  # noqa: S608 - a table of ours
 _WORKFLOWS = f"""
@@ -122,11 +123,15 @@ class WorkflowRuns:
     def prune(self, write: Write, workflow_id: str, keep_newest: int) -> Outcome:
         self._commits.begin_query_of(Read(write.tenant_id, deadline=write.deadline), WORKFLOW_RUNS.number)
         rows = self._database.rows(_OLDEST, [write.tenant_id, workflow_id, keep_newest])
-        places = [Partition(WORKFLOW_RUNS, 0, partition) for (partition,) in rows]
-        everything = [move for place in places for move in (_removal(place), *_related(place))]
+        found = [(Partition(WORKFLOW_RUNS, 0, partition), create_time) for partition, create_time in rows]
+        everything = [move for place, _ in found for move in (_removal(place), *_related(place))]
+
+        def is_still_old(place: Partition, create_time: int) -> bool:
+            as_found = {_WORKFLOW_ID: workflow_id, _CREATE_TIME: create_time}
+            return is_as_found(self._records, write, place, RUN_KEY, as_found)
 
         def plan(_: None, _now: int) -> Planned | None:
-            there = [place for place in places if self._records.may_be_there(write, place, RUN_KEY)]
+            there = [place for place, create_time in found if is_still_old(place, create_time)]
             gone = [move for place in there for move in (_removal(place), *_related(place))]
             outcome = Outcome(revision=0, deleted_records=len(there))
             return Planned(self._records.changes(write, gone), outcome) if gone else None
