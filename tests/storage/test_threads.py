@@ -28,6 +28,7 @@ from remora_server.domain.errors import DeadlineExceeded, RequestIdReused
 from remora_server.storage.local_store import LocalStore
 from remora_server.storage.nouns import threads
 from remora_server.storage.nouns.channel_values import Scope
+from remora_server.storage.nouns.threads import Threads
 
 NAMED = replace(WRITE, request_id="r1", fingerprint=bytes(16))
 THREADS = ("t1", "t2")
@@ -63,9 +64,9 @@ def fill(store: LocalStore) -> None:
     store.checkpoints.save(WRITE, drafts, [])
 
 
-def shown(store: LocalStore) -> dict[str, int]:
-    """How many checkpoints each thread has."""
-    found, _ = store.threads.list(READ, ThreadQuery(limit=100))
+def shown(store: LocalStore, user_id: str = "") -> dict[str, int]:
+    """How many checkpoints each thread has, or each that has some of a user's."""
+    found, _ = store.threads.list(READ, ThreadQuery(user_id=user_id, limit=100))
     return {each.id: each.checkpoints for each in found}
 
 
@@ -159,3 +160,24 @@ def test_a_copy_does_not_take_the_name_of_an_upload_that_is_not_complete(store: 
     )
 
     assert uploaded(store, "other") == {"1": b"one", "2": b"begun"}
+
+
+def test_a_copy_has_nothing_of_a_user_who_is_deleted_meanwhile(
+    store: LocalStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for user_id in ("sarah", "tom"):
+        made = Checkpoint(thread_id="shared", id=user_id, user_id=user_id)
+        draft = CheckpointDraft(CheckpointName("shared", "", user_id), made.SerializeToString())
+        store.checkpoints.save(WRITE, [draft], [])
+    copies = Threads._copies
+
+    def copied(self: Threads, write: Write, source: str, target: str) -> Iterator[object]:
+        messages = list(copies(self, write, source, target))
+        store.users.delete(WRITE, "sarah")
+        yield from messages
+
+    monkeypatch.setattr(Threads, "_copies", copied)
+    store.threads.copy(NAMED, "shared", "copy")
+
+    assert {name: shown(store)[name] for name in ("shared", "copy")} == {"shared": 1, "copy": 1}
+    assert shown(store, "sarah") == {}

@@ -252,7 +252,7 @@ class LocalStore:
         self.log_records = LogRecords(context)
         values = ChannelValues(context)
         self.checkpoints = Checkpoints(context, values)
-        self.threads = Threads(context, values)
+        self.threads = Threads(context, values, is_deleted=self.receipts.is_deleted)
         self.exports = Exports(context, self.conversations)
         self.imports = Imports(
             context, self.collections, self.windows, count_tokens=count_tokens, on_puts=self.queues.add_imported

@@ -213,6 +213,10 @@ class Receipts:
         """Whether a user's messages, or all of the user, are gone since a revision."""
         return self._erased.get((tenant_id, user_id), 0) > revision
 
+    def is_deleted(self, tenant_id: str, user_id: str, revision: int) -> bool:
+        """Whether a user was deleted since a revision."""
+        return self._deleted.get((tenant_id, user_id), 0) > revision
+
     def memory_deleted(self, uid: int, revision: int) -> None:
         """The working memory of a conversation is gone. Called under the conversation's lock."""
         _note(self._deleted_memories, uid, revision, MOST_ERASED)
@@ -246,7 +250,7 @@ class Receipts:
 
     def _is_owned(self, write: Write, stored: StoredReceipt) -> bool:
         """Whether its user was not deleted after the reply."""
-        return self._deleted.get((write.tenant_id, stored.user_id), 0) <= stored.revision
+        return not self.is_deleted(write.tenant_id, stored.user_id, stored.revision)
 
     @contextmanager
     def _held(self, write: Write, drawn: Sequence[_Drawn]) -> Iterator[_Accepted]:

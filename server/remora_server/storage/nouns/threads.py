@@ -6,7 +6,6 @@ import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TypeAlias, TypeVar
 
-from google.protobuf.message import Message
 from msgspec import Struct
 
 from remora.v1.checkpoint_pb2 import ChannelBlob, Checkpoint, CheckpointPart, CheckpointWrite
@@ -38,6 +37,7 @@ _COPIED_BYTES = 4 << 20
 _ALL = 1_000
 
 T = TypeVar("T", ChannelBlob, Checkpoint, CheckpointPart, CheckpointWrite)
+_Copied: TypeAlias = ChannelBlob | Checkpoint | CheckpointPart | CheckpointWrite
 
 _THREADS = """
 SELECT thread_id, count(*), min(create_time), max(create_time) FROM checkpoints
@@ -55,7 +55,11 @@ WHERE tenant_id = ? AND run_id IN (SELECT unnest(?::VARCHAR[])) ORDER BY partiti
 class Threads:
     """Lists, copies, prunes and deletes threads."""
 
-    def __init__(self, context: StoreContext, values: ChannelValues) -> None:
+    def __init__(
+        self, context: StoreContext, values: ChannelValues, *, is_deleted: Callable[[str, str, int], bool]
+    ) -> None:
+        """`is_deleted` says, under the locks of its records, whether a tenant's user was deleted since a revision."""
+        self._is_deleted = is_deleted
         self._commits = context.commits
         self._commands = context.commands
         self._database = context.database
@@ -106,11 +110,12 @@ class Threads:
         def put(part: Write) -> Outcome:
             copied = 0
             last = _Copy([])
+            since = self._commits.begin(_read(write))
             for copy in _in_parts(self._copies(write, source, target)):
                 if last.messages:
-                    self._put(part, last, 0)
+                    self._put(part, last, 0, since)
                 copied, last = copied + last.checkpoints, copy
-            return self._put(write, last, copied)
+            return self._put(write, last, copied, since)
 
         return self._commands.run_in_parts(write, put)
 
@@ -220,18 +225,22 @@ class Threads:
                 return
             query = PartitionQuery(limit=_ALL, after=(page.records[-1].key,))
 
-    def _put(self, write: Write, part: _Copy, before: int) -> Outcome:
-        moves = [Put(kind, 0, message) for kind, message in part.messages]
-        held = self._records.held_places(write, [Partition(put.kind, 0, put.partition) for put in moves])
+    def _put(self, write: Write, part: _Copy, before: int, since: int) -> Outcome:
+        """Write a part of a copy, but for what is of users who were deleted since it was read."""
+        copies = [(message.user_id, Put(kind, 0, message)) for kind, message in part.messages]
+        held = self._records.held_places(write, [Partition(put.kind, 0, put.partition) for _, put in copies])
 
         def plan(_: None, _now: int) -> Planned | None:
             count = before + part.checkpoints
             outcome = Outcome(revision=0, imported_records=count)
-            return Planned(self._records.changes(write, moves), outcome) if moves or count else None
+            users = {user_id for user_id, _ in copies}
+            deleted = {user_id for user_id in users if self._is_deleted(write.tenant_id, user_id, since)}
+            moves = [put for user_id, put in copies if user_id not in deleted]
+            return Planned(self._records.changes(write, moves), outcome) if copies or count else None
 
         return self._commands.run(write, held, plan)
 
-    def _copies(self, write: Write, source: str, target: str) -> Iterator[tuple[Kind, Message]]:
+    def _copies(self, write: Write, source: str, target: str) -> Iterator[tuple[Kind, _Copied]]:
         """A thread's records as the target is to have them: what others need comes first."""
         for scope in self._scopes(write, source):
             yield from _Copying(self, write, scope, scope_of(target, scope.checkpoint_ns)).messages()
@@ -362,7 +371,7 @@ def _with_values(contents: _Contents, checkpoint: Checkpoint) -> set[str]:
 class _Copy(Struct, frozen=True):
     """Records that one write copies, and how many checkpoints are among them."""
 
-    messages: list[tuple[Kind, Message]]
+    messages: list[tuple[Kind, _Copied]]
     checkpoints: int = 0
 
 
@@ -378,7 +387,7 @@ class _Copying:
         self._holders: dict[str, bytes] = {}
         """Of each upload that a value of the target names, the place of that value."""
 
-    def messages(self) -> Iterator[tuple[Kind, Message]]:
+    def messages(self) -> Iterator[tuple[Kind, _Copied]]:
         read = _read(self._write)
         # Before the values: of one that is saved meanwhile, they may not be among these.
         checkpoints = list(self._threads.bodies(read, self._source.checkpoints))
@@ -403,7 +412,7 @@ class _Copying:
                 channel.fork, channel.empty = fork or 0, fork is None
             yield CHECKPOINTS, checkpoint
 
-    def _blob(self, read: Read, blob: ChannelBlob) -> Iterator[tuple[Kind, Message]]:
+    def _blob(self, read: Read, blob: ChannelBlob) -> Iterator[tuple[Kind, _Copied]]:
         key = key_of(blob)
         if blob.depth:
             base = self._forks.get(CHANNEL_BLOBS.encode_key(blob.channel, blob.base_version, blob.base_fork))
@@ -436,7 +445,7 @@ class _Copying:
         parts = map(CheckpointPart.FromString, self._threads.bodies(read, self._target.parts(upload_id)))
         return another if any(part.HasField("expire_time") for part in parts) else upload_id
 
-    def _parts(self, read: Read, upload_id: str, name: str, place: bytes) -> Iterator[tuple[Kind, Message]]:
+    def _parts(self, read: Read, upload_id: str, name: str, place: bytes) -> Iterator[tuple[Kind, _Copied]]:
         """The parts of an upload, under the name that it has in the target."""
         if upload_id:
             self._holders[name] = place
@@ -456,9 +465,9 @@ def _place_of(write: CheckpointWrite) -> bytes:
     return b"write/" + CHECKPOINT_WRITES.encode_key(write.checkpoint_id, write.task_id, write.index)
 
 
-def _in_parts(messages: Iterable[tuple[Kind, Message]]) -> Iterator[_Copy]:
+def _in_parts(messages: Iterable[tuple[Kind, _Copied]]) -> Iterator[_Copy]:
     """What is copied, as much at a time as one journal record takes."""
-    held: list[tuple[Kind, Message]] = []
+    held: list[tuple[Kind, _Copied]] = []
     size = 0
     for kind, message in messages:
         held.append((kind, message))
@@ -470,7 +479,7 @@ def _in_parts(messages: Iterable[tuple[Kind, Message]]) -> Iterator[_Copy]:
         yield _copy(held)
 
 
-def _copy(messages: list[tuple[Kind, Message]]) -> _Copy:
+def _copy(messages: list[tuple[Kind, _Copied]]) -> _Copy:
     return _Copy(messages, sum(kind is CHECKPOINTS for kind, _ in messages))
 
 
