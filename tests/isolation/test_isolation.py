@@ -17,6 +17,7 @@ from msgspec import structs
 from tests.faults.sidecar import Sidecar
 from tests.input.callers import METHODS, Answer, Caller, DirectCaller, Headers, WireCaller, direct_caller
 from tests.input.table import MODEL
+from tests.isolation import requests
 from tests.isolation.canaries import Canary, canaries
 from tests.isolation.tenant import Leak, Shared, Tenant
 from tests.storage.written import written_kinds
@@ -161,6 +162,28 @@ def direct() -> Iterator[list[DirectCaller]]:
 @pytest.mark.slow
 def test_tenants_without_a_transport_are_apart_too(direct: list[DirectCaller]) -> None:
     act(tenants(direct), 300)
+
+
+IDS = ("CONVERSATIONS", "RUNS", "ENTRIES", "TRACES", "THREADS", "VECTORS", "MEMORY_ITEMS", "ITEMS")
+ALIKE = {
+    "behind a NUL": (["a", "a\0", "a\0b"], ["c", "c\0", "c\0\0", "c\0d", "C", "c "]),
+    "when normalized": (["E\u0301", "e\u0301", "\u00e9"], ["%", "A\u030a", "_", "\u00c5", "\u00e5", "\u212b"]),
+    "at first": (["\0", "x" * 511, "x" * 512], ["\0", "\0\0", "\0\1", "\1", "y" * 127, "y" * 128]),
+}
+"""Users and other ids that are others, but resemble each other. Users are in the order of their code points."""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("users", "ids"), ALIKE.values(), ids=ALIKE.keys())
+def test_what_has_similar_ids_is_apart(
+    direct: list[DirectCaller], monkeypatch: pytest.MonkeyPatch, users: list[str], ids: list[str]
+) -> None:
+    monkeypatch.setattr(requests, "_user", users.__getitem__)
+    monkeypatch.setattr(requests, "_owner", lambda name: ids.index(name) % len(users) if name in ids else 0)
+    for name in IDS:
+        monkeypatch.setattr(requests, name, ids)
+
+    act(tenants(direct), 1_000)
 
 
 @pytest.mark.slow
