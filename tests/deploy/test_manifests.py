@@ -228,6 +228,24 @@ def test_a_port_with_tls_has_its_files_from_a_secret_that_the_sidecar_alone_moun
     assert all("remora-tls" not in mounts(container) for container in pod["containers"])
 
 
+def test_the_page_makes_every_secret_that_a_manifest_needs_with_its_keys() -> None:
+    page = (ROOT / "docs" / "kubernetes.md").read_text("utf-8")
+    commands = re.findall(r"^kubectl create secret generic (\S+) (.*)$", page, re.MULTILINE)
+    made = {name: set(re.findall(r"--from-(?:literal|file)=([\w.]+)", options)) for name, options in commands}
+
+    needed: dict[str, set[str]] = {}
+    for pod in PODS:
+        folders = {mounts(sidecar(pod)).get(volume["name"]): volume for volume in pod["volumes"] if "secret" in volume}
+        for path in (Path(str(value)) for value in served(pod).values()):
+            if volume := folders.get(str(path.parent)):
+                needed.setdefault(volume["secret"]["secretName"], set()).add(path.name)
+        for variable in (each for container in pod["containers"] for each in container["env"]):
+            if key := variable.get("valueFrom", {}).get("secretKeyRef"):
+                needed.setdefault(key["name"], set()).add(key["key"])
+    assert needed.keys() == {"remora-tokens", "remora-tls"}
+    assert made == needed
+
+
 def test_the_schema_knows_every_value_of_the_chart() -> None:
     values = yaml.safe_load((CHART / "values.yaml").read_text("utf-8"))
     schema = json.loads((CHART / "values.schema.json").read_text("utf-8"))
