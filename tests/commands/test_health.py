@@ -21,7 +21,7 @@ from tests.commands.terminal import remora
 from tests.patience import PATIENCE, eventually
 
 from remora.testing import serve
-from remora_server.commands.health_check import NoAnswer, is_serving
+from remora_server.commands.health_check import HEAD_BYTES, NoAnswer, is_serving
 from remora_server.main import main
 
 
@@ -107,7 +107,7 @@ def answering(sent: bytes) -> Iterator[str]:
                 peer, _ = listener.accept()
                 with peer, suppress(ConnectionError):
                     peer.sendall(sent)
-                    if not sent:
+                    if len(sent) < HEAD_BYTES:
                         peer.shutdown(socket.SHUT_WR)
                     while peer.recv(1024):
                         pass
@@ -123,10 +123,11 @@ def answering(sent: bytes) -> Iterator[str]:
     [
         (b"HTTP/1.1 400 Bad Request\r\n\r\n", "it speaks no gRPC without TLS"),
         (b"\x15\x03\x03\x00\x02\x02\x46 more of a record", "it speaks no gRPC without TLS"),
+        (b"\x15\x03\x03\x00\x02\x02\x32", "it speaks no gRPC without TLS"),
         (b"", "it closed the connection"),
         (bytes([0, 0, 4, 3, 0, 0, 0, 0, 1, 0, 0, 0, 1]), "it knows no such health"),
     ],
-    ids=["http/1.1", "tls", "closed", "reset"],
+    ids=["http/1.1", "tls", "an alert of tls, and closed", "closed", "reset"],
 )
 def test_who_speaks_no_grpc_is_no_server(sent: bytes, why: str) -> None:
     with answering(sent) as endpoint, pytest.raises(NoAnswer, match=why):
