@@ -374,15 +374,18 @@ def test_empty_lines_behind_the_end_of_an_export_are_nothing(shared: Sidecar, tm
 
 FORMAT = b'{"kind":"format","version":1}\n'
 LINES = conversation_lines("c", 3, "said")
+NEITHER = "is neither the first line of an export nor OpenAI chat, a JSON object in each line"
 
 
 @pytest.mark.parametrize(
     ("content", "said"),
     [
         (b"", "line 1 is missing or cut"),
-        (b"hello\n", "line 1 is not JSON"),
-        (b"[1]\n", "line 1 is not an object with a kind"),
-        (LINES[0], "line 1 is neither the first line of an export nor an OpenAI chat message"),
+        (b"hello\n", f"line 1 {NEITHER}"),
+        (b"[1]\n", f"line 1 {NEITHER}"),
+        (b'[{"role": "user", "content": "hello"}]', f"line 1 {NEITHER}"),
+        (b'{\n  "messages": []\n}\n', f"line 1 {NEITHER}"),
+        (LINES[0], f"line 1 {NEITHER}"),
         (b'{"kind":"format","version":2}\n', "line 1 says format 2; this version of Remora reads 1"),
         (FORMAT + LINES[0] + b'{"kind":"nonsense"}\n', "line 3 has the unknown kind nonsense"),
         (FORMAT + LINES[0] + b'{"kind":"message","nonsense":1}\n', "line 3 is not a record of the kind message"),

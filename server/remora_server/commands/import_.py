@@ -25,7 +25,7 @@ from remora_server.commands.numbers import counted, whole
 from remora_server.commands.output import diagnostics, noting_silence, progress_of_bytes
 from remora_server.commands.parsing import filled, name
 from remora_server.commands.record_groups import Group, RecordRefused
-from remora_server.commands.records import LineError, parse_line, parse_record, require_format
+from remora_server.commands.records import LineError, parse_line, parse_record, require_format, require_kind
 from remora_server.commands.reported import Reported
 from remora_server.rpc.handlers.exported import conversation_of
 
@@ -63,11 +63,13 @@ class Lines:
     def values(self) -> Iterator[tuple[dict[str, Any], int]]:
         """The object of each line and its length, up to the last. Raises CommandFailed."""
         with self.checked():
-            require_format(self._next())
+            line = self._read()
+            require_kind(line)
+            require_format(_parsed(line))
         while True:
             before = self.bytes
             with self.checked():
-                value = self._next()
+                value = _parsed(self._read())
             if value["kind"] == "end":
                 break
             self.records += 1
@@ -82,14 +84,12 @@ class Lines:
                 "import it from a file of its own"
             )
 
-    def _next(self) -> dict[str, Any]:
+    def _read(self) -> bytes:
         first, self._first = self._first, None
         line = self._stream.readline(LONGEST_LINE) if first is None else first
         self.number += 1
         self.bytes += len(line)
-        if not line.endswith(b"\n"):
-            raise LineError("is missing or cut: export anew, or with --resume")
-        return parse_line(line)
+        return line
 
     @contextmanager
     def checked(self) -> Iterator[None]:
@@ -98,6 +98,12 @@ class Lines:
             yield
         except LineError as error:
             raise CommandFailed(f"{self.name}: line {self.number} {error}") from error
+
+
+def _parsed(line: bytes) -> dict[str, Any]:
+    if not line.endswith(b"\n"):
+        raise LineError("is missing or cut: export anew, or with --resume")
+    return parse_line(line)
 
 
 def fill(parser: argparse.ArgumentParser) -> None:

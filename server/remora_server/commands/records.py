@@ -19,6 +19,9 @@ FORMAT_VERSION = 1
 KINDS = frozenset(Record.DESCRIPTOR.fields_by_name)
 
 
+NEITHER = "is neither the first line of an export nor OpenAI chat, a JSON object in each line"
+
+
 class LineError(Exception):
     """A line breaks the format; the message says how."""
 
@@ -75,10 +78,16 @@ def parse_line(line: bytes) -> dict[str, Any]:
     return value
 
 
+def require_kind(line: bytes) -> None:
+    """Refuse a first line that cannot begin an export, where there is one. Raises LineError."""
+    if line and b'"kind"' not in line:
+        raise LineError(NEITHER)
+
+
 def require_format(value: dict[str, Any]) -> None:
     """Refuse a first line that does not begin an export. Raises LineError."""
     if value["kind"] != "format":
-        raise LineError("is neither the first line of an export nor an OpenAI chat message")
+        raise LineError(NEITHER)
     if value.get("version") != FORMAT_VERSION:
         raise LineError(f"says format {value.get('version')}; this version of Remora reads {FORMAT_VERSION}")
 
