@@ -157,9 +157,9 @@ class RemoraSaver(BaseCheckpointSaver[str]):
         before: RunnableConfig | None = None,
         limit: int | None = None,
     ) -> Iterator[CheckpointTuple]:
-        """Checkpoints, the newest first: those of a thread, or (without a config) of all threads.
+        """Checkpoints, the newest first: those of a thread, or (without a config, or with an empty one) of all threads.
 
-        A config that names no thread is refused: it would show those of others. A `filter` has members that the
+        Another config that names no thread is refused: it would show those of others. A `filter` has members that the
         metadata must have with equal values.
         """
         checkpoints.require_number(limit, "limit")
