@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -413,25 +414,30 @@ def test_a_summary_that_is_committed_while_16_writers_append_covers_what_it_says
     tenant: Tenant, summarizing: Summarizing
 ) -> None:
     say(tenant, "first one", create=ConversationDraft(id=""))
-    started, ended = threading.Barrier(17), threading.Event()
+    started, turns, ended = threading.Barrier(17), threading.Semaphore(0), threading.Event()
 
     def write(writer: int) -> None:
         started.wait(PATIENCE)
-        number = 0
-        while not ended.is_set():
+        for number in itertools.count():
+            turns.acquire()
+            if ended.is_set():
+                return
             say(tenant, f"{writer}-{number} says something")
-            number += 1
 
     with ThreadPoolExecutor(16) as writers:
         running = [writers.submit(write, writer) for writer in range(16)]
         started.wait(PATIENCE)
         covered: list[str] = []
-        for _ in range(5):
-            eventually(lambda: len(window(tenant)), until=lambda count: count > 3)
-            plan = planned(tenant, summarizing, keep_messages=2)
-            covered += [message.text.split()[0] for message in plan.messages]
-            commit(tenant, summarizing, plan, " ".join(covered))
-        ended.set()
+        try:
+            for _ in range(5):
+                turns.release(400)  # not without end: on a busy machine they would leave the database behind
+                eventually(lambda: len(window(tenant)), until=lambda count: count > 3)
+                plan = planned(tenant, summarizing, keep_messages=2)
+                covered += [message.text.split()[0] for message in plan.messages]
+                commit(tenant, summarizing, plan, " ".join(covered))
+        finally:
+            ended.set()
+            turns.release(16)
         for each in running:
             each.result(PATIENCE)
 
