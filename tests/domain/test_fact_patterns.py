@@ -152,6 +152,9 @@ def test_the_sentence_is_given_as_it_was_said() -> None:
         ("My favorite color is not blue.", ("user's favorite color", "is", "blue")),
         ("My sister does not live in Rome.", ("user's sister", "lives in", "Rome")),
         ("My wife and I don't live in Rome.", ("user", "lives in", "Rome")),
+        ("I don't have a dog named Rex but a cat named Tom.", ("user", "has a dog named", "Rex")),
+        ("I don't hate cats, I love them.", ("user", "dislikes", "cats")),
+        ("I no longer work at Acme and I love it!", ("user", "works at", "Acme")),
     ],
 )
 def test_what_no_longer_holds_ends_and_is_no_fact(text: str, over: tuple[str, str, str]) -> None:
@@ -165,6 +168,11 @@ def test_what_no_longer_holds_ends_and_is_no_fact(text: str, over: tuple[str, st
         "I don't live in Munich in winter. I'm not only a nurse. I'm not a nurse yet. I don't like sushi that much.",
         "I don't speak much French. I don't speak French well. I don't like coffee any more than you do.",
         "I have not joined Acme. I never worked at Acme. I don't like jazz, I love it! My name isn't just Bob.",
+        "I don't love coffee, but I like it. I don't like coffee because of its taste, but to wake up.",
+        "I don't permanently live in Munich. I'm not officially diabetic. I'm not 100% vegan.",
+        "I don't speak perfect French. I'm not fluent in French. I don't live in the center of Munich.",
+        "I'm not a nurse at Acme. I'm not the CEO of Acme. I don't work at Acme as a nurse.",
+        "I don't work as a nurse at Acme. I'm not studying law at Lincoln High. I'm not a fan of living in Munich.",
         "I don't think I live in Munich. Pretend I don't live in Munich. You said I don't live in Munich.",
         "If I don't live in Munich, tell me. I don't live in Munich? It's not that I don't like jazz.",
         "I don't teach math at Lincoln High. I no longer teach math at Lincoln High.",

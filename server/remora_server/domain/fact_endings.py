@@ -16,7 +16,8 @@ from remora_server.domain.fact_objects import matching
 
 _OWN = r"(?:my|our|his|her|their)"
 LIMITED = (
-    r"(?:only|just|simply|merely|always|exclusively|mainly|mostly|usually|both|all|even|quite|that"
+    r"(?:only|just|simply|merely|always|exclusively|mainly|mostly|usually|both|all|even|quite|that|normally|typically"
+    r"|generally|permanently|officially|absolutely|totally|\d+ ?%"
     r"|(?:an? )?(?:very|highly|severely|mildly|deathly|strict|strictly|fully|full|huge|big|great|complete|completely)) "
 )
 """Of what is denied with one of these, some may still hold."""
@@ -39,9 +40,11 @@ _PAST = (
 )
 _END = r"[\s*_]*(?:\Z|[,.;:!()\u2013\u2014]|-+\s"
 _BEHIND_DENIAL = matching(rf"{_END}|{_NOW})")
+_BEHIND_PLAIN_DENIAL = matching(rf"{_END}|(?!because|after|as an? ){_NOW})")
 _BEHIND_CHANGE = matching(rf"{_END}|{_NOW}|{_PAST})")
 _BEHIND_PAST = matching(rf"{_END}|{_NOW}|{_PAST}|for (?:{_PERIODS}|years|ages|months|a (?:long )?(?:while|time))\b)")
-_RETURNED = matching(r"\b(?:there again|(?:am|are|is|'m|'re|'s) back|(?:I|we) (?:love|adore|worship) (?:it|them))\b")
+_RETURNED = matching(r"\b(?:there again|(?:am|are|is|'m|'re|'s) back)\b")
+_LIKED = matching(r"\b(?:I|we) (?:love|adore|worship|like|enjoy) (?:it|them)\b")
 
 
 class Held(Struct, frozen=True):
@@ -61,13 +64,20 @@ _DENIALS = (
     (matching(rf"((?:am|is|are|have|has|do|does) )?no longer (?!than\b|{LIMITED})"), r"\1"),
     (matching(r"([^,]+?) no longer(?=\Z|,)"), r"\1"),
     (matching(rf"(?:do |does )?((?:am|is|are|have|has) )?not (?!{LIMITED})([^,]+?) {_ANY_MORE}"), r"\1\2"),
-    (
-        matching(
-            rf"(?:do |does )?((?:am|is|are) )?not (?!{LIMITED})"
-            rf"(?![^,]* (?:any ?more|any longer|no more|much|enough|good|well)\b)([^,]+?)(?=\Z|,)"
-        ),
-        r"\1\2",
+)
+_DEGREES = "any ?more|any longer|no more|much|enough|good|well|perfect|fluent|proper|decent|great|excellent|a lot of"
+_COMPOUND = (
+    r"(?:the |(?:an?|your|our|their) [^,]* (?:at|for|from|living|based|residing)\b|stud(?:y|ying) [^,]+ at\b"
+    r"|work(?:ing)? (?:as [^,]* (?:at|for|in)\b|[^,]* as an? )"
+    r"|[^,]* in the (?:cent(?:er|re)|heart|middle|suburbs?|outskirts|north|south|east|west) of\b)"
+)
+"""What says more than one thing, of which the denial may mean any: "a nurse at Acme" of one who is a baker there."""
+_PLAIN_DENIAL = (
+    matching(
+        rf"(?:do |does )?((?:am|is|are) )?not (?!{LIMITED})(?!(?:[^,]* )?(?:{_DEGREES})\b)(?!{_COMPOUND})"
+        r"([^,]+?)(?=\Z|,)"
     ),
+    r"\1\2",
 )
 _HAVE = "(?:have |has )?"
 _STOPPED = rf"{_HAVE}(?:stopped|quit|ceased|gave up|given up) "
@@ -95,6 +105,7 @@ _CHANGES = (
 )
 _ENDINGS = (
     *product(_DENIALS, [_BEHIND_DENIAL]),
+    (_PLAIN_DENIAL, _BEHIND_PLAIN_DENIAL),
     *product(_PAST_HABITS, [_BEHIND_PAST]),
     *product(_CHANGES, [_BEHIND_CHANGE]),
 )
@@ -108,6 +119,11 @@ _BESIDES = matching(
 def is_taken_back(sentence: str) -> bool:
     """Whether a sentence goes on to say that what ended holds again."""
     return _RETURNED.search(sentence) is not None
+
+
+def is_liked(sentence: str) -> bool:
+    """Whether a sentence goes on to say that what is not liked is: "I don't like jazz, I love it"."""
+    return _LIKED.search(sentence) is not None
 
 
 def held_before(verb: str) -> Sequence[Held]:

@@ -155,8 +155,10 @@ _NAMED = re.compile(r"has an? (.+) named")
 
 
 def _of_statement(statement: Statement) -> Iterator[FoundFact]:
-    over = not endings.is_taken_back(statement.sentence)
-    for claim in (each for each in _claims_of(statement.clauses) if over or not each.ends):
+    over, liked = not endings.is_taken_back(statement.sentence), endings.is_liked(statement.sentence)
+    for claim in _claims_of(statement.clauses):
+        if claim.ends and (not over or (liked and claim.predicate == "likes")):
+            continue
         exclusive = not claim.subject.several and _is_exclusive(claim.predicate)
         yield FoundFact(
             claim.subject.name,
@@ -390,11 +392,14 @@ def _intolerant(subject: _Subject, verb: str) -> Iterator[_Claim]:
         yield from _claims(subject, "is intolerant to", [intolerant[1]], 0.95)
 
 
+_BUT = matching(r",? but ")
+
+
 def _ended(subject: _Subject, verb: str, held: Held) -> Iterator[_Claim]:
     """What held, as a verb phrase says, as far as it says no more of it than when or why it ended."""
     if _BLOCKED.match(verb) or _DENIED.search(verb.partition(",")[0]):
         return
-    claims = [*_intolerant(subject, verb), *(_of_having(verb) if subject == _USER else ())]
+    claims = [*_intolerant(subject, verb), *(_of_having(_BUT.split(verb, 1)[0]) if subject == _USER else ())]
     for rule in rules.RULES:
         head = rule.head.match(verb)
         found = rule.objects(verb[head.end() :]) if head else ()
