@@ -6,11 +6,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 from tests.storage.opening import READ, WRITE, open_store
 
 from remora.v1.checkpoint_pb2 import ChannelVersion, Checkpoint, Version
 from remora.v1.checkpoint_service_pb2 import GetCheckpointsResponse, ListCheckpointsResponse
-from remora_server.domain.calls import Read
+from remora_server.domain.calls import Read, Write
 from remora_server.domain.checkpoints import (
     ChannelValueName,
     CheckpointDraft,
@@ -38,6 +39,7 @@ def save(
     parent: str = "",
     user: str = "",
     run: str = "",
+    write: Write = WRITE,
 ) -> None:
     """A checkpoint in which a channel has version 1, whose value is new unless it is None."""
     checkpoint = Checkpoint(
@@ -50,7 +52,7 @@ def save(
     )
     values = {} if value is None else {"a": ValueDraft("bytes", value)}
     name = CheckpointName(thread, "", checkpoint_id)
-    store.checkpoints.save(WRITE, [CheckpointDraft(name, checkpoint.SerializeToString(), values, user)], [])
+    store.checkpoints.save(write, [CheckpointDraft(name, checkpoint.SerializeToString(), values, user)], [])
 
 
 def value(store: LocalStore, checkpoint_id: str, thread: str = "t") -> bytes | None:
@@ -81,6 +83,15 @@ def test_a_checkpoint_without_a_parent_has_the_value_of_its_version_that_was_sto
     save(store, "5")
 
     assert value(store, "5") == b"four"
+
+
+def test_a_value_that_was_accepted_and_is_not_on_disk_yet_is_the_last_of_its_version(store: LocalStore) -> None:
+    at_once = replace(WRITE, waits_for_disk=False)
+    for number in range(20):
+        save(store, "1", b"%d" % number, write=at_once)
+        save(store, "2")
+
+        assert value(store, "2") == b"%d" % number
 
 
 def test_a_value_is_read_by_its_fork_or_as_the_last_of_its_version(store: LocalStore) -> None:

@@ -161,6 +161,8 @@ class ChannelValues:
     """Reads and plans values. Plans are made under the locks of their scopes, on what is accepted."""
 
     def __init__(self, context: StoreContext) -> None:
+        self._core = context.core
+        self._commits = context.commits
         self._records = context.records
         self._clock = context.clock
         self._cache = _Cache()
@@ -176,6 +178,11 @@ class ChannelValues:
         if found is None and not fork:
             return next(reversed(self.of_version(read, scope, channel, version)), None)
         return found
+
+    def last(self, write: Write, scope: Scope, channel: str, version: str) -> ChannelValue | None:
+        """The value of a version that was accepted last, under the scope's lock. Raises DeadlineExceeded."""
+        self._commits.wait_published(self._core.kind_touched(CHANNEL_BLOBS.number), write.deadline)
+        return next(reversed(self.of_version(write, scope, channel, version)), None)
 
     def of_version(self, access: Access, scope: Scope, channel: str, version: str) -> list[ChannelValue]:
         """The values of a channel that have a version, as they were stored. Those that are not published yet are not

@@ -163,8 +163,8 @@ class Saving:
         planned = self._of_version.get((scope, channel.channel, version))
         if planned:
             return planned[-1].blob.fork
-        found = self._values.of_version(self._write, scope, channel.channel, version)
-        return found[-1].fork if found else 0
+        found = self._values.last(self._write, scope, channel.channel, version)
+        return found.fork if found else 0
 
     def _has_write(self, scope: Scope, key: bytes) -> bool:
         if (scope, key) in self._writes:
