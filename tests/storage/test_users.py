@@ -6,11 +6,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from google.protobuf.timestamp_pb2 import Timestamp
 from tests.storage.between import writing_behind
 from tests.storage.opening import READ, WRITE, open_store
 
 from remora.v1.workflow_pb2 import WorkflowRun, WorkflowStep
 from remora_server.domain.errors import WorkflowRunNotFound
+from remora_server.domain.transfers import Import, ImportedRecord
 from remora_server.domain.workflows import PartDraft, PartName, PartQuery, RunDraft
 from remora_server.storage.local_store import LocalStore
 
@@ -41,6 +43,20 @@ def test_what_is_saved_meanwhile_goes_with_its_run(store: LocalStore) -> None:
         save_run(store, "sarah")
 
     with writing_behind(WHERE_A_USER_HAS_A_PART, write):
+        store.users.delete(WRITE, "sarah")
+
+    with pytest.raises(WorkflowRunNotFound):
+        store.workflow_runs.get(READ, "r")
+    assert store.workflow_steps.list(READ, PartQuery("r", 10)).encoded == b""
+
+
+def test_what_is_imported_meanwhile_goes_with_its_run(store: LocalStore) -> None:
+    now = Timestamp(seconds=1)
+    step = WorkflowStep(id="s", run_id="r", create_time=now).SerializeToString()
+    run = WorkflowRun(id="r", workflow_id="w", user_id="sarah", create_time=now, start_time=now).SerializeToString()
+    parts = ImportedRecord("records[0]", "workflow_step", step), ImportedRecord("records[1]", "workflow_run", run)
+
+    with writing_behind(WHERE_A_USER_HAS_A_PART, lambda: store.imports.store(WRITE, Import("", records=parts))):
         store.users.delete(WRITE, "sarah")
 
     with pytest.raises(WorkflowRunNotFound):

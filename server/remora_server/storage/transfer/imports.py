@@ -13,7 +13,9 @@ from remora.v1 import message_pb2
 from remora.v1.fact_pb2 import Fact
 from remora.v1.memory_item_pb2 import MemoryItem
 from remora.v1.short_term_pb2 import ConversationSummary
+from remora.v1.timeline_event_pb2 import TimelineEvent
 from remora.v1.vector_pb2 import Vector, VectorCollection
+from remora.v1.workflow_pb2 import WorkflowStep
 from remora_server import wire
 from remora_server.domain.calls import Outcome, Write
 from remora_server.domain.errors import ConversationNotFound, InvalidField, RecordConflict
@@ -65,6 +67,11 @@ class _Draft(Struct, frozen=True):
         return Partition(self.kind, uid, partition), key
 
 
+def _is_nobodys_part(draft: _Draft) -> bool:
+    """Whether it is a part of a run or an entry and names no user."""
+    return isinstance(draft.message, WorkflowStep | TimelineEvent) and not draft.message.user_id
+
+
 class Imports:
     """Stores imported records. `on_puts` is called with every accepted plan."""
 
@@ -81,6 +88,7 @@ class Imports:
         self._commits = context.commits
         self._commands = context.commands
         self._records = context.records
+        self._nobodys_parts = context.nobodys_parts
         self._loader = context.loader
         self._collections = collections
         self._windows = windows
@@ -118,6 +126,7 @@ class Imports:
     def _without_conversation(self, write: Write, drafts: Sequence[_Draft], now: int) -> Planned | None:
         """Records of no conversation; None if all are there. Vectors join their collections, also a new one."""
         puts = self._new_records(write, 0, drafts)
+        self._nobodys_parts.are_new |= any(map(_is_nobodys_part, drafts))
         joined = self._records.changes(write, self._joined(write, drafts, now)) if puts else []
         return Planned([*puts, *joined], Outcome(revision=0, imported_records=len(puts))) if puts else None
 
