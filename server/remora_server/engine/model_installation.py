@@ -80,7 +80,7 @@ def _downloaded() -> Iterator[Path]:
 
 
 def _why(said: str) -> str:
-    """The one line of what pip wrote that says why it failed: the last, if the index was reached."""
+    """The one line of what pip wrote that says why it failed: its first error, or else its last line."""
     if "connection broken by" in said:
         return "the package index cannot be reached"
     told = said.strip().splitlines() or ["it says nothing"]
