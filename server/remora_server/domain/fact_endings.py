@@ -47,6 +47,14 @@ _RETURNED = matching(r"\b(?:there again|(?:am|are|is|'m|'re|'s) back)\b")
 _LIKED = matching(r"\b(?:I|we) (?:love|adore|worship|like|enjoy) (?:it|them)\b")
 
 
+_FOR_NOW = matching(rf"\W*(?:today|tonight|tomorrow|at the moment|right now|this (?:year|month|week|{_SEASONS}))\b")
+_CASE = matching(
+    r"(?:on|in|at|during|before|after|with|without|when(?:ever)?|until|while|for now|as an?|some|most|normally|usually"
+    r"|officially|technically|generally|typically|tomorrow|tonight)\b"
+)
+_DENIES = matching(r"[^,]*\bnot\b(?!.*\b(?:any ?more|any longer)\b)")
+
+
 class Held(Struct, frozen=True):
     """What held before: a verb phrase, and what may stand behind its objects."""
 
@@ -124,6 +132,14 @@ def is_taken_back(sentence: str) -> bool:
 def is_liked(sentence: str) -> bool:
     """Whether a sentence goes on to say that what is not liked is: "I don't like jazz, I love it"."""
     return _LIKED.search(sentence) is not None
+
+
+def denies_only_then(before: str, clause: str, *, is_opening: bool) -> bool:
+    """Whether a clause denies something only for the time or in the case that stands before it: "In winter I do not
+    live in Rome". Before an opening clause stands the sentence itself.
+    """
+    pattern = _FOR_NOW if is_opening else _CASE
+    return pattern.match(before) is not None and _DENIES.match(clause) is not None
 
 
 def held_before(verb: str) -> Sequence[Held]:

@@ -156,7 +156,7 @@ _NAMED = re.compile(r"has an? (.+) named")
 
 def _of_statement(statement: Statement) -> Iterator[FoundFact]:
     over, liked = not endings.is_taken_back(statement.sentence), endings.is_liked(statement.sentence)
-    for claim in _claims_of(statement.clauses):
+    for claim in _claims_of(statement):
         if claim.ends and (not over or (liked and claim.predicate == "likes")):
             continue
         exclusive = not claim.subject.several and _is_exclusive(claim.predicate)
@@ -198,10 +198,14 @@ _DENIED = matching(
 )
 
 
-def _claims_of(clauses: Sequence[str]) -> Iterator[_Claim]:
-    for clause, following in zip(clauses, (*clauses[1:], ""), strict=True):
+def _claims_of(statement: Statement) -> Iterator[_Claim]:
+    clauses = statement.clauses
+    for number, (clause, following) in enumerate(zip(clauses, (*clauses[1:], ""), strict=True)):
         role = _AS_A.match(clause) if _I.match(following) else None
-        yield from _of_verb(_USER, f"am {clause[role.start(1) :]}") if role else _of_clause(clause)
+        claims = _of_verb(_USER, f"am {clause[role.start(1) :]}") if role else _of_clause(clause)
+        before = clauses[number - 1] if number else ""
+        is_open = endings.denies_only_then(before or statement.sentence, clause, is_opening=not number)
+        yield from (claim for claim in claims if not (is_open and claim.ends))
 
 
 def _of_clause(clause: str) -> Iterator[_Claim]:
@@ -392,14 +396,15 @@ def _intolerant(subject: _Subject, verb: str) -> Iterator[_Claim]:
         yield from _claims(subject, "is intolerant to", [intolerant[1]], 0.95)
 
 
-_BUT = matching(r",? but ")
+_CONTRAST = matching(r",? but |, (?:only|just|merely|rather|instead|unlike) | [-\u2013\u2014]+ ")
 
 
 def _ended(subject: _Subject, verb: str, held: Held) -> Iterator[_Claim]:
     """What held, as a verb phrase says, as far as it says no more of it than when or why it ended."""
     if _BLOCKED.match(verb) or _DENIED.search(verb.partition(",")[0]):
         return
-    claims = [*_intolerant(subject, verb), *(_of_having(_BUT.split(verb, 1)[0]) if subject == _USER else ())]
+    verb = _CONTRAST.split(verb, 1)[0]
+    claims = [*_intolerant(subject, verb), *(_of_having(verb) if subject == _USER else ())]
     for rule in rules.RULES:
         head = rule.head.match(verb)
         found = rule.objects(verb[head.end() :]) if head else ()
