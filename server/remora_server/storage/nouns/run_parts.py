@@ -137,7 +137,8 @@ class RunParts:
                 if part.run_id not in users:
                     users[part.run_id] = self._user_of_run(write, part.run_id)
                 part.user_id = users[part.run_id]
-                self._nobodys_parts.are_new |= not part.user_id
+                if not part.user_id:
+                    self._nobodys_parts.are_new = True
 
     def _user_of_run(self, write: Write, run_id: str) -> str:
         for place in (place_of_run(run_id), place_of_entry(run_id)):

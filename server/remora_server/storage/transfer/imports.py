@@ -126,7 +126,8 @@ class Imports:
     def _without_conversation(self, write: Write, drafts: Sequence[_Draft], now: int) -> Planned | None:
         """Records of no conversation; None if all are there. Vectors join their collections, also a new one."""
         puts = self._new_records(write, 0, drafts)
-        self._nobodys_parts.are_new |= any(map(_is_nobodys_part, drafts))
+        if any(map(_is_nobodys_part, drafts)):
+            self._nobodys_parts.are_new = True
         joined = self._records.changes(write, self._joined(write, drafts, now)) if puts else []
         return Planned([*puts, *joined], Outcome(revision=0, imported_records=len(puts))) if puts else None
 
