@@ -14,6 +14,7 @@ from remora.v1.fact_pb2 import Fact
 from remora.v1.transfer_service_pb2 import Record
 from remora_server import wire
 from remora_server.domain.calls import Outcome
+from remora_server.domain.conversations import ConversationDraft
 from remora_server.domain.embedded import ItemVector
 from remora_server.domain.errors import FactNotFound, InvalidField, RecordConflict
 from remora_server.domain.facts import FactDraft, FactFilter, FactQuery, FactSource, FactTimes, Reading, StaticFact
@@ -339,6 +340,19 @@ def test_facts_of_messages_in_another_users_conversation_are_not_added_either(
         tenant.store.facts.add(tenant.write, "tom", [said(TEA, "a")], reading)
 
     assert objects(tenant, user="tom") == []
+
+
+@pytest.mark.parametrize("user", ["sarah", "tom"])
+def test_facts_of_a_message_that_is_replaced_and_pruned_in_one_write_are_not_added(tenant: Tenant, user: str) -> None:
+    tenant.append("a", user=user, create=ConversationDraft("", user_id="sarah", storage_limit=2))
+    reading = read_of(tenant, 1)
+    drafts = [message_draft("a", "other"), message_draft("b", "b"), message_draft("c", "c")]
+    tenant.store.messages.append(tenant.write, "c", user, drafts, None)
+
+    with pytest.raises(WindowMoved):
+        tenant.store.facts.add(tenant.write, user, [said(TEA, "a")], reading)
+
+    assert objects(tenant, user=user) == []
 
 
 def test_facts_of_a_user_who_is_deleted_since_are_not_added(tenant: Tenant) -> None:

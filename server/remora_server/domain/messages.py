@@ -70,7 +70,7 @@ class Removal(Struct, frozen=True):
 class Plan(Struct, frozen=True):
     """A write to the messages of one conversation: removals first, then puts, then the head as it is afterwards.
 
-    `overwritten` are the sequences of messages of the conversation's own user that are replaced, and pruned at once.
+    `overwritten` are the sequences of messages that are replaced, and pruned at once; they are those of `writer`.
     """
 
     removals: tuple[Removal, ...]
@@ -80,6 +80,7 @@ class Plan(Struct, frozen=True):
     pruned: int = 0
     removed: int = 0
     overwritten: tuple[int, ...] = ()
+    writer: str = ""
 
     @property
     def changes_messages(self) -> bool:
@@ -95,7 +96,7 @@ class Plan(Struct, frozen=True):
         """The lowest sequence of a message of the conversation's own user that is replaced or removed; 0 if all are
         removed, None where none is. What the storage limit prunes was not to be removed by anybody.
         """
-        return min((*self.overwritten, *self._changed(of_owner=True)), default=None)
+        return min(self._changed(of_owner=True), default=None)
 
     @property
     def lowest_changed_of_others(self) -> int | None:
@@ -104,6 +105,8 @@ class Plan(Struct, frozen=True):
 
     def _changed(self, *, of_owner: bool) -> Iterator[int]:
         own = self.head.user_id
+        if (self.writer == own) is of_owner:
+            yield from self.overwritten
         yield from (put.sequence for put in self.puts if put.replaces and (put.user_id == own) is of_owner)
         for each in self.removals if self.removed else ():
             if (each.user_id == own) is of_owner:
@@ -199,8 +202,7 @@ class _Draft:
 
     def prune(self, sequences: set[int]) -> None:
         """Forget stored messages, and remember which of them were to be replaced."""
-        if self.user_id == self.head.user_id:
-            self.overwritten = tuple(sorted(sequences.intersection(self.puts)))
+        self.overwritten = tuple(sorted(sequences.intersection(self.puts)))
         self.forget(sequences)
 
     def _add(self, draft: MessageDraft) -> Put:
@@ -241,7 +243,8 @@ def plan_append(view: ConversationView, user_id: str, drafts: Sequence[MessageDr
     over = _over(view.head, count)
     removals = _removals(_prune(view, working, set(), over)) if over else ()
     head = working.moved_head(count - over)
-    return Plan(removals, working.ordered_puts(), head, placed, pruned=over, overwritten=working.overwritten)
+    puts, overwritten = working.ordered_puts(), working.overwritten
+    return Plan(removals, puts, head, placed, pruned=over, overwritten=overwritten, writer=user_id)
 
 
 def _over(head: Head, count: int) -> int:
@@ -306,8 +309,16 @@ def plan_edit(
     pruned = _prune(view, working, gone, over)
     removals = _removals([(sequence, user_id) for sequence in sorted(gone)] + pruned)
     head = working.moved_head(count - over)
-    puts, overwritten = working.ordered_puts(), working.overwritten
-    return Plan(removals, puts, head, tuple(placed), pruned=over, removed=len(gone), overwritten=overwritten)
+    return Plan(
+        removals,
+        working.ordered_puts(),
+        head,
+        tuple(placed),
+        pruned=over,
+        removed=len(gone),
+        overwritten=working.overwritten,
+        writer=user_id,
+    )
 
 
 def _ids(edits: Sequence[Edit]) -> list[str]:
