@@ -29,8 +29,11 @@ hypothesis.settings.load_profile("remora")
 
 check_order()
 
-# What runs in the background ignores SIGINT, and so would every command that a test interrupts.
+# What runs in the background ignores SIGINT, and with `nohup` SIGHUP, and so would every command that a test signals.
+# What is handled here is not ignored there.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
+    signal.signal(signal.SIGHUP, lambda *_: None)
 
 LONG = ("faults", "isolation", "input", "storage", "commands", "network", "store")
 """The folders of the modules that take longest."""
