@@ -107,8 +107,11 @@ class HistoryMachine(RuleBasedStateMachine):
             assert name not in self.entries
         else:
             assert name in self.entries
-            for part, index, content in parts:
-                self.steps[name, part] = (index, content)
+            last: dict[str, tuple[int, bytes]] = {}
+            for part, index, content in parts:  # what one request saves twice is in the place of the last
+                last.pop(part, None)
+                last[part] = (index, content)
+            self.steps.update({(name, part): each for part, each in last.items()})
 
     @rule(name=ENTRIES, part=STEPS, content=CONTENTS)
     def update_step(self, name: str, part: str, content: bytes) -> None:
