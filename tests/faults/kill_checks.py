@@ -14,7 +14,7 @@ from typing import Any
 
 import grpc
 from tests.faults import contract
-from tests.faults.user_model import Refused, Reply, Seen, UserModel
+from tests.faults.user_model import Refused, Reply, Seen, UserModel, forget_given
 from tests.faults.user_requests import VECTOR_MODEL, collections_of, entries_of, runs_of, traces_of
 from tests.faults.user_writer import OPTIONS
 from tests.patience import PATIENCE
@@ -310,7 +310,7 @@ class Checker:
                 break
             request.page_token = page.next_page_token
         for found in seen.checkpoints:
-            found.checkpoint.ClearField("create_time")
+            forget_given(found)
 
     def _events_of(self, run_id: str) -> list[TimelineEvent]:
         request = history.ListTimelineEventsRequest(run_id=run_id, page_size=PAGE)

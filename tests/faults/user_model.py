@@ -927,7 +927,7 @@ class UserModel:
     ) -> list[str]:
         found = [contents.found(each) for contents, each in self.threads.listed()]
         for each in found:
-            each.checkpoint.ClearField("create_time")
+            forget_given(each)
         wanted = sorted((each.checkpoint.thread_id, each.checkpoint.id, str(part(each))) for each in found)
         shown = sorted((each.checkpoint.thread_id, each.checkpoint.id, str(part(each))) for each in seen.checkpoints)
         return [f"{name} {shown}, not {wanted}"] if shown != wanted else []
@@ -1031,6 +1031,13 @@ COMPARED: dict[str, Callable[[UserModel, Seen], list[str]]] = {
     "static_facts": UserModel.static_fact_differences,
 }
 """How what is seen of each kind of records departs from what it should be, by the kind's name, which each text has."""
+
+
+def forget_given(found: checkpoints.FoundCheckpoint) -> None:
+    """Clear what the server gives a checkpoint as it likes."""
+    found.checkpoint.ClearField("create_time")
+    for channel in found.checkpoint.channels:
+        channel.ClearField("fork")
 
 
 def revision_of(reply: Reply) -> int:
