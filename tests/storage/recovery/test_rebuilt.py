@@ -293,6 +293,19 @@ def test_it_does_so_in_many_more_stories(steps: list[Step], recall_bytes: int) -
     compare_with_rebuilt(steps, recall_bytes)
 
 
+ANOTHERS_WAIT: list[Step] = [
+    ("append", "c", "bob", message("1", TEXTS[0]), 0),
+    ("reopen", "c", "ann", message("1", ""), 0),
+    ("append", "c", "ann", message("1", TEXTS[0]), 0),
+    ("search", "c", "ann", message("1", ""), 1),
+]
+"""A search of a user who has nothing left behind, while another one has."""
+
+
+def test_what_was_left_behind_is_embedded_though_a_search_wants_others_first() -> None:
+    compare_with_rebuilt(ANOTHERS_WAIT, 1)
+
+
 NAMES_COME_AND_GO: list[Step] = [
     ("append", "c", "ann", message("1", "Bob drinks tea at home", session="tea"), 0),
     ("search", "c", "ann", message("", ""), 0),

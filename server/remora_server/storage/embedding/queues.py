@@ -215,7 +215,7 @@ class PendingEmbeddings:
 
     def _scan(self) -> bool:
         """If nothing else waits, take in some of the messages that were left behind. Returns whether any message waits
-        then.
+        then, or others are still to be looked for: a scope that was hinted at may have none.
         """
         with self._scanning:
             with self._filled:
@@ -236,7 +236,7 @@ class PendingEmbeddings:
                 self._must_scan |= more or scope is not None
                 self._hold_left(left, held, self._order.add_left)
             self._report(more=more)
-            return bool(left)
+            return bool(left) or scope is not None
 
     def _scan_scope(self, wait: Wait) -> None:
         """Take in what was left behind in a scope."""
