@@ -44,15 +44,17 @@ def key(tmp_path: Path) -> Path:
 def test_a_built_in_model_that_is_damaged_is_to_be_installed_where_it_is(
     capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
+    models = tmp_path / "my models"
+    models.mkdir()
     for name in SHA256:
-        (tmp_path / name).write_bytes(b"damaged")
+        (models / name).write_bytes(b"damaged")
 
-    code, said, _ = report(capsys, "--model=builtin", f"--model-dir={tmp_path}")
+    code, said, _ = report(capsys, "--model=builtin", f"--model-dir={models}")
 
     [finding] = said["findings"]
     assert code == 1
     assert "is not the published file" in finding["what"]
-    assert finding["remedy"] == f"`remora model install --dir {tmp_path}`"
+    assert finding["remedy"] == f"`remora model install --dir '{models}'`"
 
 
 def test_an_endpoint_that_embeds_is_as_it_should_be(capsys: pytest.CaptureFixture[str], key: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import platform
+import shlex
 import time
 from contextlib import suppress
 from importlib import metadata
@@ -69,6 +70,11 @@ def run(given: dict[str, Any]) -> None:
     if examination.findings:
         count = len(examination.findings)
         raise CommandFailed("something is wrong" if count == 1 else f"{count} things are wrong")
+
+
+def _installing(directory: Path) -> str:
+    """The command that installs the model there, as a shell takes it."""
+    return f"`remora model install --dir {shlex.quote(str(directory))}`"
 
 
 class Examination:
@@ -150,11 +156,11 @@ class Examination:
         try:
             embedder = load_embedder(directory, self._settings.precision)
         except ModelFilesError as error:
-            self._find("model", str(error), f"`remora model install --dir {directory}`")
+            self._find("model", str(error), _installing(directory))
             return
         if embedder is None:
             what = f"none is installed in {directory}: searches go by words alone"
-            self._note("model", what, f"`remora model install --dir {directory}`")
+            self._note("model", what, _installing(directory))
             self.unchecked.append("the embedding model (it is not installed)")
             return
         self.parts["model"] |= {

@@ -45,8 +45,6 @@ _BEHIND_CHANGE = matching(rf"{_END}|{_NOW}|{_PAST})")
 _BEHIND_PAST = matching(rf"{_END}|{_NOW}|{_PAST}|for (?:{_PERIODS}|years|ages|months|a (?:long )?(?:while|time))\b)")
 _RETURNED = matching(r"\b(?:there again|(?:am|are|is|'m|'re|'s) back)\b")
 _LIKED = matching(r"\b(?:I|we) (?:love|adore|worship|like|enjoy) (?:it|them)\b")
-
-
 _FOR_NOW = matching(rf"\W*(?:today|tonight|tomorrow|at the moment|right now|this (?:year|month|week|{_SEASONS}))\b")
 _CASE = matching(
     r"(?:on|in|at|during|before|after|with|without|when(?:ever)?|until|while|for now|as an?|some|most|normally|usually"
