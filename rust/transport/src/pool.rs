@@ -215,11 +215,13 @@ impl<H: Handler> Work<H> {
 /// The queue of the pool's threads.
 pub(super) struct Pool<H: Handler> {
     state: Mutex<State<H>>,
-    ready: Condvar,
 }
 
 struct State<H: Handler> {
     queue: VecDeque<Work<H>>,
+    /// Wakes each thread that waits for work. The last that began to wait is woken first: its memory and its connection
+    /// to the database are still in the caches.
+    idle: Vec<Arc<Condvar>>,
     is_closed: bool,
 }
 
@@ -234,9 +236,9 @@ impl<H: Handler> Pool<H> {
         Arc::new(Self {
             state: Mutex::new(State {
                 queue: VecDeque::new(),
+                idle: Vec::new(),
                 is_closed: false,
             }),
-            ready: Condvar::new(),
         })
     }
 
@@ -258,15 +260,19 @@ impl<H: Handler> Pool<H> {
             return;
         }
         state.queue.push_back(work);
+        let woken = state.idle.pop();
         drop(state);
-        self.ready.notify_one();
+        if let Some(thread) = woken {
+            thread.notify_one();
+        }
     }
 
     /// Does the queued work in the calling thread until the pool is closed.
     pub(super) fn work(self: &Arc<Self>, handler: &H, limit: usize, refusals: &Refusals) {
         let closer: Arc<dyn Closer> = Arc::clone(self) as _;
+        let ready = Arc::new(Condvar::new());
         keep_thread(|| {
-            while let Some(work) = self.next() {
+            while let Some(work) = self.next(&ready) {
                 failpoints::hit(Point::Worker);
                 match work {
                     Work::Call(job) => job.run(handler, limit, refusals, &closer),
@@ -277,8 +283,8 @@ impl<H: Handler> Pool<H> {
         });
     }
 
-    /// Sources are closed by a closed pool, too.
-    fn next(&self) -> Option<Work<H>> {
+    /// The next work of a thread, which waits for it at its own condition. Sources are closed by a closed pool, too.
+    fn next(&self, ready: &Arc<Condvar>) -> Option<Work<H>> {
         let mut state = self.state.lock();
         loop {
             if let Some(work) = state.queue.pop_front() {
@@ -287,7 +293,9 @@ impl<H: Handler> Pool<H> {
             if state.is_closed {
                 return None;
             }
-            self.ready.wait(&mut state);
+            state.idle.push(Arc::clone(ready));
+            // It ends only when it is notified, and who notifies takes it from the list.
+            ready.wait(&mut state);
         }
     }
 
@@ -298,9 +306,15 @@ impl<H: Handler> Pool<H> {
 
     /// Takes no more work, and drops the waiting jobs.
     pub(super) fn close(&self) {
-        self.state.lock().is_closed = true;
+        let idle = {
+            let mut state = self.state.lock();
+            state.is_closed = true;
+            std::mem::take(&mut state.idle)
+        };
         self.keep(|work| matches!(work, Work::Close(_)));
-        self.ready.notify_all();
+        for thread in idle {
+            thread.notify_one();
+        }
     }
 
     fn keep(&self, stays: impl Fn(&Work<H>) -> bool + Copy) {
