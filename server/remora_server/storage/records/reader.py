@@ -364,6 +364,8 @@ class RecordReader:
             names, values = [*names, "key"], [*values, keys[0]]
         elif keys is not None:
             rest, values = f"AND key IN (SELECT unnest(?::BLOB[])) {rest}", [*values, list(keys)]
+        if keys is not None:  # Each key is there once: where all are found, the scan ends.
+            rest = f"{rest} LIMIT {len(keys)}"
         within, bounds = "", []
         if keys and place.kind.has_long_bodies:
             # Without bounds that the scan knows, DuckDB reads the bodies of the whole partition.
