@@ -13,9 +13,9 @@ FROM ${RUST} AS rust
 
 # Both wheels, and the environment that they are installed in.
 FROM ${PYTHON} AS build
-# The linker, for a stage that is thrown away: any version does.
+# The linker and jemalloc's build, for a stage that is thrown away: any version does.
 # hadolint ignore=DL3008
-RUN apt-get update && apt-get install --yes --no-install-recommends gcc libc6-dev && rm -rf /var/lib/apt/lists/*
+RUN apt-get update && apt-get install --yes --no-install-recommends gcc libc6-dev make && rm -rf /var/lib/apt/lists/*
 COPY --from=rust /usr/local/rustup /usr/local/rustup
 COPY --from=rust /usr/local/cargo /usr/local/cargo
 ENV RUSTUP_HOME=/usr/local/rustup CARGO_HOME=/usr/local/cargo PATH=/usr/local/cargo/bin:$PATH
