@@ -1,8 +1,8 @@
 //! A write goes to the journal, and under its lock to everything in memory, so that memory and disk agree.
 //!
 //! Locks. `Journal::submit_with` runs `apply` under the queue's lock. Within it, the locks of `backlog`, `requests`,
-//! `records`, `windows`, `recall` and `vectors` are held for microseconds each, and never two of them together. None of
-//! them is held while the journal is called, or during a sync. A record is checked before it is submitted, so that applying
+//! `records`, `windows`, `recall`, `vectors` and `items` are held for microseconds each, and those of one of them at a time.
+//! None of them is held while the journal is called, or during a sync. A record is checked before it is submitted, so that applying
 //! an accepted record cannot fail. If it panics all the same, memory is *torn*: nothing more is accepted, nothing in memory
 //! is shown, and the next start reads the journal.
 
