@@ -87,7 +87,7 @@ class Streams:
     def carry(self, method: Method, encoded: bytes, context: grpc.ServicerContext) -> Iterator[bytes]:
         """The messages of a method, or the end of the call with a status."""
         try:
-            with self._place():
+            with self._slot():
                 yield from self._messages(method, encoded, context)
         except GeneratorExit:
             raise
@@ -95,7 +95,7 @@ class Streams:
             abort(context, error, method.name)
 
     @contextmanager
-    def _place(self) -> Iterator[None]:
+    def _slot(self) -> Iterator[None]:
         """The use of a thread by a stream. Raises Overloaded."""
         if not self._room.acquire(blocking=False):
             raise Overloaded
