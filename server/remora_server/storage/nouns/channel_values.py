@@ -434,7 +434,7 @@ def _value(scope: Scope, found: StoredRecord) -> ChannelValue:
 
 
 def _pieces(blob: ChannelBlob) -> tuple[Piece, ...]:
-    """Those of a difference. Raises StoreDamaged."""
+    """The pieces of a value that is stored as a difference. Raises StoreDamaged."""
     try:
         return of_flat(blob.pieces)
     except ValueError as error:

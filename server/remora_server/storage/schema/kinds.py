@@ -255,20 +255,20 @@ class Kind:
         )
 
     def place(self, message: Message) -> tuple[bytes, bytes]:
-        """The partition and the key of a message."""
+        """The partition and the key of a record with this body."""
         return (
             self._encode_partition([field.of(message) for field in self.partition]),
             self._encode_key([field.of(message) for field in self.key]),
         )
 
     def encode_partition(self, *parts: KeyPart) -> bytes:
-        """The partition with these parts; where there are fewer than it has, what all begin with that begin so."""
+        """The partition with these parts; of fewer parts than it has, the prefix of all partitions with them."""
         if len(parts) == len(self.partition):
             return self._encode_partition(parts)
         return keys.encode(self.partition_types[: len(parts)], parts)
 
     def encode_leading(self, *texts: str) -> bytes:
-        """What the partitions begin with whose first part is a list that begins with these texts."""
+        """The prefix of the partitions whose first part is a list that begins with these texts."""
         return keys.encode_leading_texts(texts)
 
     def encode_key(self, *parts: KeyPart) -> bytes:
