@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from remora_server.domain.models import BUILTIN_MODEL
-from remora_server.domain.relevance import LEAST_COSINE, LEAST_SHARE, LEAST_SIGN, speaking
+from remora_server.domain.relevance import LEAST_COSINE, LEAST_SHARE, LEAST_SIGN, relevant
 from remora_server.domain.search import Background, Component, Hit, IndexState, Profile, SearchResult
 
 MODEL = f"{BUILTIN_MODEL}/int8"
@@ -27,7 +27,7 @@ def found(
     *hits: Hit, profile: Profile = Profile.HYBRID, model: str = MODEL, background: Background = BY_CHANCE
 ) -> list[int]:
     result = SearchResult(hits, IndexState(model, 0, words_only=None), profile, 9, background)
-    return [hit.sequence for hit in speaking(result)]
+    return [hit.sequence for hit in relevant(result)]
 
 
 def test_where_no_hit_is_near_the_query_and_words_are_shared_by_chance_nothing_speaks_to_it() -> None:

@@ -30,7 +30,7 @@ from remora_server.domain.filling import Filler, Ranked, Run, fill_sections
 from remora_server.domain.memory_list import ELEMENTS
 from remora_server.domain.newest import NewestTurns
 from remora_server.domain.pinning import Pinned, Pinning
-from remora_server.domain.relevance import speaking
+from remora_server.domain.relevance import relevant
 from remora_server.domain.renderings import (
     ChatRenderer,
     Chosen,
@@ -232,14 +232,14 @@ class _Assembly(Struct, frozen=True):
             around=AROUND,
         )
         result = self.searcher.search(self.read, query)
-        hits = result.hits if self.request.include_unrelated else self._speaking(result)
+        hits = result.hits if self.request.include_unrelated else self._relevant(result)
         return recalled(replace(result, hits=hits), self.reader, len(result.hits) - len(hits))
 
-    def _speaking(self, result: SearchResult) -> tuple[Hit, ...]:
-        """The hits that speak to the query. One of white space alone, whose vector is like that of any short text, says
-        nothing; one without text has the vector that its caller gave.
+    def _relevant(self, result: SearchResult) -> tuple[Hit, ...]:
+        """The hits that are relevant to the query. One of white space alone is not: its vector is like that of any
+        short text. One without text has the vector that its caller gave.
         """
-        hits = speaking(result)
+        hits = relevant(result)
         texts = [self.reader.message(hit.conversation_id, hit.encoded).text for hit in hits]
         return tuple(hit for hit, text in zip(hits, texts, strict=True) if not text or text.strip())
 

@@ -135,8 +135,8 @@ class Context(Struct, frozen=True):
     `tokens_used` is the items' tokens and the overhead; `left_out` counts candidates; `index` is None where nothing was
     searched. `earlier` is the text that quotes the recalled messages, empty where they stand by themselves; `memory` is
     the text of a message that lists the facts, or of the system's where it holds all that is remembered.
-    `unanswered` counts the newest messages that are half of a tool call, `unrelated` the hits that do not speak to the
-    query. `user_id` is whose messages they are, `uids` are those of the conversations that they are from.
+    `unanswered` counts the newest messages that are half of a tool call, `unrelated` the hits that are not relevant to
+    the query. `user_id` is whose messages they are, `uids` are those of the conversations that they are from.
     """
 
     items: tuple[Item, ...]

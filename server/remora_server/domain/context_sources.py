@@ -129,8 +129,8 @@ class Beside(Struct, frozen=True):
 class Recalled(Struct):
     """What a search brought back: units, best first, and the rank (from 1) and score of each message that was found.
 
-    `beside` has what is around each unit, by the place of its first message. `unrelated` counts the hits that do not
-    speak to the query; `uids` are those of their conversations.
+    `beside` has what is around each unit, by the place of its first message. `unrelated` counts the hits that are not
+    relevant to the query; `uids` are those of their conversations.
     """
 
     units: list[Unit] = field(default_factory=list)

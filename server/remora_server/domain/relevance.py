@@ -38,7 +38,7 @@ LEAST_SHARE = 0.4
 """The least share of the best hybrid score that a relevant hit has."""
 
 
-def speaking(result: SearchResult) -> tuple[Hit, ...]:
+def relevant(result: SearchResult) -> tuple[Hit, ...]:
     """The hits that are relevant to the query, in their order."""
     if not result.hits or not result.index.model.startswith(f"{BUILTIN_MODEL}/"):
         return result.hits

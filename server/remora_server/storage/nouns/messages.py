@@ -158,7 +158,7 @@ class Messages:
         )
 
     def _gone_with(self, write: Write, plan: Plan) -> list[changes.Change]:
-        """The end of what stands on messages that are replaced or go."""
+        """Removes what is derived from messages that are replaced or go: contents of receipts, the summary."""
         contents = self._records.changes(write, contents_of(plan))
         return [*contents, *self._windows.without_summary_of(write, plan)]
 
