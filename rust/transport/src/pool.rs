@@ -299,6 +299,12 @@ impl<H: Handler> Pool<H> {
         }
     }
 
+    /// How many threads wait for work.
+    #[cfg(test)]
+    pub(super) fn idle(&self) -> usize {
+        self.state.lock().idle.len()
+    }
+
     /// Drops jobs for which nobody waits any more.
     pub(super) fn sweep(&self) {
         self.keep(Work::is_awaited);

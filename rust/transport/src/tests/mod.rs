@@ -9,6 +9,7 @@ mod meters;
 mod pages;
 mod panics;
 mod peers;
+mod pool;
 mod refusals;
 
 use std::future::poll_fn;
