@@ -205,3 +205,12 @@ def test_the_picture_of_the_crates_is_that_of_their_manifests() -> None:
     assert {crate for pair in told for crate in pair} == {*CRATES} - {"fuzzed"}
     assert {pair for pair in told if pair[0] not in ABOVE_ALL} == {pair for pair in real if pair[0] not in ABOVE_ALL}
     assert {pair for pair in told if pair[0] in ABOVE_ALL} <= real
+
+
+def test_jemalloc_is_linked_only_where_the_c_library_is_glibc() -> None:
+    """A jemalloc for macOS does not start with its options: every thread but the first would wait in it for good."""
+    manifest = tomllib.loads((RUST / "native" / "Cargo.toml").read_text("utf-8"))
+    linked = {target for target, each in manifest["target"].items() if "tikv-jemallocator" in each["dependencies"]}
+
+    assert linked == {'cfg(all(target_os = "linux", target_env = "gnu"))'}
+    assert "tikv-jemallocator" not in manifest["dependencies"]

@@ -1,7 +1,8 @@
 //! The allocator of Rust's code: jemalloc, of which a thread of its own gives back what is free for a second.
 //!
 //! It keeps the engine's memory out of glibc's heap. Protobuf's runtime for Python trims that after every 10,000 of its
-//! frees, in the thread that answers calls, and looks at all that is free in it.
+//! frees, in the thread that answers calls, and looks at all that is free in it. Other C libraries keep their allocator:
+//! protobuf does not trim theirs, and a jemalloc for macOS has no such thread and does not start if it is asked for one.
 
 use std::ffi::c_char;
 

@@ -6,6 +6,7 @@
 
 use pyo3::prelude::*;
 
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
 mod allocator;
 mod chats;
 mod core;
