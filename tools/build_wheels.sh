@@ -4,8 +4,9 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-# jemalloc has the page size of the machine that builds it, and runs where pages are as large or smaller. Arm has up to 64 KiB.
-case $(uname -m) in aarch64 | arm64) export JEMALLOC_SYS_WITH_LG_PAGE=16 ;; esac
+# jemalloc has the page size of the machine that builds it, or 4 KiB if it is built for another, and runs where pages are as large
+# or smaller. Arm has up to 64 KiB.
+case "$(uname -m) $*" in *aarch64*) export JEMALLOC_SYS_WITH_LG_PAGE=16 ;; esac
 
 output=$1
 rm -f "$output"/remora-*.whl "$output"/remora_server-*.whl
