@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
+from unittest.mock import patch
 
 import pytest
 from tests.patience import eventually
@@ -17,12 +19,16 @@ from remora_server.domain.checkpoints import (
     CheckpointDraft,
     CheckpointName,
     PartDraft,
+    TaskDraft,
     UploadName,
     ValueDraft,
+    WriteDraft,
+    WriteValueName,
 )
 from remora_server.domain.errors import UploadIncomplete, UploadNamed
-from remora_server.domain.uploads import PART_BYTES
+from remora_server.domain.uploads import PART_BYTES, UNNAMED_SECONDS
 from remora_server.storage.local_store import LocalStore, StoreOptions
+from remora_server.storage.schema.kinds import CHECKPOINT_PARTS
 
 MIB = 1 << 20
 DATABASE_BYTES = 64 * MIB
@@ -54,9 +60,18 @@ def save(store: LocalStore, version: int, uploaded: UploadName) -> None:
     store.checkpoints.save(WRITE, [draft], [])
 
 
+def save_write(store: LocalStore, uploaded: UploadName) -> None:
+    """A write of a task, whose value was uploaded."""
+    write = WriteDraft("state", 0, ValueDraft("bytes", b"", uploaded))
+    store.checkpoints.save(WRITE, [], [TaskDraft(CheckpointName("t", "", "1"), "task", "", (write,))])
+
+
 def value(store: LocalStore, version: int) -> bytes:
     """A value as clients read it, part by part."""
-    name = ChannelValueName("t", "", "state", f"#{version}", 0)
+    return read_parts(store, ChannelValueName("t", "", "state", f"#{version}", 0))
+
+
+def read_parts(store: LocalStore, name: ChannelValueName | WriteValueName) -> bytes:
     read = b""
     while True:
         part = store.checkpoints.read_value(READ, name, len(read))
@@ -111,3 +126,51 @@ def test_only_the_last_part_may_be_short(store: LocalStore) -> None:
     upload(store, "u", [bytes(MIB - 1), b"last"])
     with pytest.raises(UploadIncomplete):
         save(store, 1, UploadName("u", 2))
+
+
+@contextmanager
+def later_than_unnamed_parts(store: LocalStore) -> Iterator[None]:
+    """When parts have expired that came before and that nothing has named."""
+    now = store.clock()
+    with patch.object(store.clock, "_wall", lambda: now + (UNNAMED_SECONDS + 1) * 1_000_000):
+        yield
+
+
+def test_parts_that_nothing_names_expire(store: LocalStore) -> None:
+    upload(store, "u", [b"part"])
+
+    with later_than_unnamed_parts(store):
+        with pytest.raises(UploadIncomplete):
+            save(store, 1, UploadName("u", 1))
+        store.commits.settle()
+        assert store.expiry.sweep() == 1
+        store.commits.settle()
+        assert store.database.rows(f"SELECT count(*) FROM {CHECKPOINT_PARTS.name}") == [(0,)]
+
+        upload(store, "u", [b"again"])
+        save(store, 1, UploadName("u", 1))
+        assert value(store, 1) == b"again"
+
+
+def test_parts_that_a_checkpoint_or_a_write_names_stay(tmp_path: Path) -> None:
+    data = random.Random(1).randbytes(MIB + 5)
+    written = WriteValueName("t", "", "1", "task", 0)
+    store = opened_at(tmp_path)
+    upload(store, "of a value", in_parts(data))
+    upload(store, "of a write", in_parts(data[::-1]))
+    save(store, 1, UploadName("of a value", 2))
+    save_write(store, UploadName("of a write", 2))
+
+    with later_than_unnamed_parts(store):
+        store.commits.settle()
+        assert store.expiry.sweep() == 0
+        assert value(store, 1) == data
+        assert read_parts(store, written) == data[::-1]
+    store.close()
+
+    store = opened_at(tmp_path)
+    with later_than_unnamed_parts(store):
+        assert store.expiry.sweep() == 0
+        assert value(store, 1) == data
+        assert read_parts(store, written) == data[::-1]
+    store.close()
