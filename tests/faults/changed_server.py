@@ -12,7 +12,7 @@ from typing import Any, TypeVar, cast
 import duckdb
 from tests.faults import planted
 
-from remora_server import _native, application
+from remora_server import _native, application, supervision
 from remora_server.domain.calls import Read
 from remora_server.domain.errors import DeadlineExceeded
 from remora_server.domain.models import PerTenant, ServedModel, ServedModels
@@ -68,6 +68,11 @@ def next_schema() -> None:
 def checkpoint_soon() -> None:
     """Checkpoints come as soon as no more is written, almost."""
     applier.CHECKPOINT_IDLE_SECONDS = 1.0
+
+
+def begin_nothing_anew() -> None:
+    """A thread whose work has failed stays so."""
+    supervision.FIRST_PAUSE = WITHOUT_END
 
 
 def rest_without_end() -> None:
@@ -254,6 +259,7 @@ CHANGES: dict[str, Callable[[], None]] = {
     **planted.FAULTS,
     "checkpoint_soon": checkpoint_soon,
     "apply_when_asked": apply_when_asked,
+    "begin_nothing_anew": begin_nothing_anew,
     "rest_without_end": rest_without_end,
     "checkpoint_without_looking": checkpoint_without_looking,
     "leave_out_what_finds_no_room": leave_out_what_finds_no_room,

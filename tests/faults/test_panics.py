@@ -56,9 +56,10 @@ PLANTED = "a panic was planted here"
 
 
 @contextmanager
-def served(directory: Path, *arguments: str, **planted: str) -> Iterator[ServedStore]:
-    """A server with little room. What is planted is given by the names of the variables."""
+def served(directory: Path, *arguments: str, change: str = "", **planted: str) -> Iterator[ServedStore]:
+    """A server with little room, changed in some way or not. What is planted is given by the names of the variables."""
     store = ServedStore(directory, "--threads", str(THREADS), "--waiting-calls", str(WAITING), *arguments)
+    store.sidecar.changes = (change,) if change else ()
     store.sidecar.failpoints = planted
     store.sidecar.start()
     try:
@@ -253,6 +254,29 @@ def test_a_thread_that_fails_is_begun_anew(tmp_path: Path, point: str, action: s
 
         require_works(store)
         eventually(store.applied)
+        assert store.sidecar.stop() == 0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("point", "thread", "readiness"),
+    [
+        ("applier_turn", "applier", NOT_SERVING),
+        ("health_turn", "health", NOT_SERVING),
+        ("worker_run", "worker-", NOT_SERVING),
+        ("expiry_turn", "expiry", SERVING),
+        ("panics_turn", "panics", SERVING),
+    ],
+)
+def test_a_thread_that_is_not_begun_anew_is_told(tmp_path: Path, point: str, thread: str, readiness: int) -> None:
+    passes = "@2" if point.endswith("_turn") else ""
+    with served(tmp_path, change="begin_nothing_anew", **{PYTHON: f"{point}=raise{passes}"}) as store:
+        [failure] = eventually(lambda: store.status().server.failures)
+
+        assert f"the thread {thread}" in failure
+        assert eventually(lambda: store.health("readiness") == readiness)
+        assert outcome(store.append) == "OK"
+        assert store.listed() == store.acknowledged
         assert store.sidecar.stop() == 0
 
 

@@ -70,6 +70,10 @@ class Health:
         self._thread = LongLived("health", partial(self._follow, look, interval))
         self._thread.start()
 
+    def failure(self) -> str:
+        """Why nobody looks now; empty if somebody does, or nobody has to yet."""
+        return "" if self._thread is None else self._thread.failure
+
     def _follow(self, look: Callable[[], Condition], interval: float) -> None:
         while not self._stopped.wait(interval):
             self._look(look)

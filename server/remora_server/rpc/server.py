@@ -107,8 +107,8 @@ class Server:
         return self._transport.calls()
 
     def failure(self) -> str:
-        """Why the transport does not work as it should; empty if it does."""
-        return self._transport.failure()
+        """Why calls are not carried as they should be, or nobody looks how the server is; empty where all is well."""
+        return self._transport.failure() or self._health.failure()
 
     def forget_callers(self) -> None:
         """Identify every caller again, because tokens or tenants have changed."""
