@@ -59,6 +59,8 @@ class Streams:
     """Counts up to what is asked for, forever where that is negative; fails behind `fails_after` messages."""
 
     fails_after: int = -1
+    failure: BaseException | None = None
+    """What it fails with, if not because something is not found."""
     opened: int = 0
     made: int = 0
     closed: int = 0
@@ -79,7 +81,7 @@ class Streams:
             number = 0
             while number != through:
                 if number == self.fails_after:
-                    raise ConversationNotFound(str(number))
+                    raise self.failure or ConversationNotFound(str(number))
                 if self.held is not None:
                     self.held.wait()
                 self.made += 1

@@ -115,6 +115,20 @@ def test_an_error_between_messages_has_its_details(server: StreamServer, channel
     eventually(lambda: server.streams.closed == 1)
 
 
+@pytest.mark.parametrize("failure", [ValueError("secret"), SystemExit("secret")], ids=["exception", "exit"])
+def test_whatever_a_source_raises_is_told_as_internal(
+    server: StreamServer, channel: grpc.Channel, failure: BaseException
+) -> None:
+    server.streams.fails_after, server.streams.failure = 2, failure
+    for _ in range(2 * THREADS):
+        error = ended(stream(channel, COUNT))
+        assert code_and_reason(error) == ("INTERNAL", "INTERNAL")
+        assert "secret" not in str(error)
+    server.streams.fails_after = -1
+
+    assert len(list(stream(channel, COUNT, 10))) == 10
+
+
 @pytest.mark.parametrize("action", ["raise", "exit"])
 def test_whatever_is_raised_between_messages_ends_the_stream_and_no_thread(
     native: StreamServer, channel: grpc.Channel, action: str
