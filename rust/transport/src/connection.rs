@@ -17,6 +17,7 @@ use super::keepalive;
 use super::options::{CONNECTION_WINDOW_BYTES, HEADER_LIST_BYTES, Options, STREAM_WINDOW_BYTES};
 use super::reply::Part;
 use super::shared::Shared;
+use super::together::Together;
 
 /// How many calls of a connection wait for slots together.
 const GROUP: usize = 16;
@@ -37,7 +38,7 @@ where
     S: AsyncRead + AsyncWrite + Unpin,
 {
     let options = &shared.options;
-    let handshake = builder(options).handshake::<_, Part>(socket);
+    let handshake = builder(options).handshake::<_, Part>(Together::new(socket));
     let Ok(Ok(mut connection)) = timeout(options.handshake_timeout, handshake).await else {
         return;
     };

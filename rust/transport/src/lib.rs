@@ -46,6 +46,7 @@ mod subscription;
 #[cfg(test)]
 mod tests;
 mod tls;
+mod together;
 
 pub use credentials::Credentials;
 pub use flow::{Flow, Next, Source};

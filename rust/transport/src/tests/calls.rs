@@ -1,6 +1,10 @@
 //! Calls that go well.
 
-use std::io::Write;
+use std::io::{self, Write};
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use tokio::io::ReadBuf;
 
 use super::*;
 use crate::credentials::NO_NAME;
@@ -14,6 +18,61 @@ fn a_quick_call_is_answered() {
 
     assert_eq!((ended.http, ended.code), (200, Some(0)));
     assert_eq!(ended.data, framed(b"hello"));
+}
+
+/// A client's socket, which counts the reads that find something.
+struct Counted(UnixStream, Arc<AtomicUsize>);
+
+impl AsyncRead for Counted {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let before = buffer.filled().len();
+        let read = Pin::new(&mut self.0).poll_read(context, buffer);
+        if buffer.filled().len() > before {
+            self.1.fetch_add(1, Ordering::SeqCst);
+        }
+        read
+    }
+}
+
+impl AsyncWrite for Counted {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.0).poll_write(context, bytes)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.0).poll_flush(context)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.0).poll_shutdown(context)
+    }
+}
+
+#[test]
+fn a_short_reply_comes_at_once() {
+    let running = Running::new(Options::default());
+    let (reads, calls) = (Arc::new(AtomicUsize::new(0)), 100);
+    let counted = runtime().block_on(async {
+        let socket = UnixStream::connect(&running.path).await.unwrap();
+        let socket = Counted(socket, Arc::clone(&reads));
+        let client = Client::over(socket, &h2::client::Builder::new()).await;
+        for _ in 0..calls {
+            let ended = client.call(ECHO, &[b'x'; 900]).await;
+            assert_eq!((ended.code, ended.data.len()), (Some(0), 905));
+        }
+        reads.load(Ordering::SeqCst)
+    });
+
+    // And what the connection itself needs.
+    assert!((calls..calls + calls / 2).contains(&counted), "{counted}");
 }
 
 #[test]
