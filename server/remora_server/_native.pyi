@@ -1278,6 +1278,9 @@ class Recall:
     def abandon(self, tenant: str, user_id: str, uid: int | None) -> None:
         """Say that a load ended early: of a part, or of the user where `uid` is None. What is loaded stays."""
 
+    def bytes_in_memory(self) -> int:
+        """Return the memory that everything here takes, also what is loaded in part."""
+
     def bytes_of(self, tenant: str, *, user_id: str | None, uid: int | None) -> int:
         """Return the memory that the scope takes, also what is loaded in part."""
 

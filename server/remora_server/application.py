@@ -373,6 +373,7 @@ def _store_options(settings: Settings, operator_token: str, kernels: str | None)
         database_bytes=settings.database_bytes,
         kernels=kernels,
         operator_token=operator_token,
+        searches=settings.threads,
         waiting_searches=settings.threads // WAITING_SHARE,
     )
 

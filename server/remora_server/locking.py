@@ -26,7 +26,7 @@ class Level(IntEnum):
     RECORDS = 4
     """The same of partitions of records."""
     LARGE_SEARCH = 5
-    """One search of a large tenant at a time."""
+    """One search that takes much memory at a time."""
     LOAD = 6
     """What a search has loaded: stripes, one at a time."""
     SCAN = 7

@@ -139,6 +139,10 @@ impl PyRecall {
         py.detach(|| self.core.recall().abandon(tenant, user_id, uid));
     }
 
+    fn bytes_in_memory(&self) -> usize {
+        self.core.recall().bytes()
+    }
+
     #[pyo3(signature = (tenant, *, user_id, uid))]
     fn bytes_of(
         &self,

@@ -89,8 +89,8 @@ class NotApplied(Exception):
 class StoreOptions(Struct, frozen=True):
     """Where the store lives (None: in memory only) and how much memory it may take, in bytes.
 
-    `operator_token` is written into the directory, for the operator's commands. At most `waiting_searches` searches
-    wait for vectors at a time: each holds a thread that others need.
+    `operator_token` is written into the directory, for the operator's commands. At most `searches` searches go on at a
+    time, and at most `waiting_searches` wait for vectors: each holds a thread that others need.
     """
 
     directory: Path | None
@@ -104,6 +104,7 @@ class StoreOptions(Struct, frozen=True):
     vector_bytes: int = 1 << 30
     kernels: str | None = None
     operator_token: str = ""
+    searches: int = 16
     waiting_searches: int = 4
 
 
@@ -264,7 +265,7 @@ class LocalStore:
             self.commits,
             self.conversations,
             self.queues,
-            bounds=Bounds(options.recall_bytes, options.search_bytes),
+            bounds=Bounds(options.recall_bytes, options.search_bytes, options.searches),
             waiters=options.waiting_searches,
         )
         folder = None if self._directory is None else self._directory.backups

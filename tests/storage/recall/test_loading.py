@@ -21,6 +21,7 @@ from remora_server.domain.search import InConversation, OfTenant, OfUser, Scope
 from remora_server.domain.vectors import FLOAT_BYTES
 from remora_server.storage.embedding.scopes import ResolvedScope
 from remora_server.storage.recall import stored
+from remora_server.storage.recall.loading import Turn
 from remora_server.storage.recall.stored import LEAST_MESSAGE_BYTES, Chunk, Documents, StoredMessages
 
 CHUNK, MESSAGES = 10, 60
@@ -232,6 +233,39 @@ def test_a_tenant_that_a_search_may_load_is_never_refused(tmp_path: Path) -> Non
 
     assert taken >= count * (LEAST_MESSAGE_BYTES + len(embed("a")))
     assert len(embed("a")) % FLOAT_BYTES == 0
+
+
+@pytest.mark.usefixtures("read_counts")
+@pytest.mark.parametrize("scope", [InConversation("b"), OfUser("b")], ids=lambda scope: type(scope).__name__)
+def test_loads_that_take_more_than_their_share_go_on_one_at_a_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, scope: Scope
+) -> None:
+    with opened(tmp_path / "data") as before:
+        texts = [f"tea {number} " + "word " * 500 for number in range(4 * CHUNK)]
+        for user in ("a", "b"):
+            before.append(*texts, conversation=user, user=user)
+        before.append("tea", conversation="small", user="small")
+    take, waits = Turn.take, threading.Event()
+
+    def shown(turn: Turn) -> None:
+        waits.set()
+        take(turn)
+
+    def taken(here: Opened, user: str) -> int:
+        return here.store.core.recall.bytes_of(TENANT, user_id=user, uid=None)
+
+    with opened(tmp_path / "data", recall_bytes=1 << 16) as here, ThreadPoolExecutor(1) as other:
+        with here.store.index._loader.loading(READ, ResolvedScope(TENANT, "a")) as load:
+            load.load()
+            monkeypatch.setattr(Turn, "take", shown)
+            found = other.submit(here.texts, "tea", scope)
+            assert waits.wait(PATIENCE)
+
+            assert 0 < taken(here, "b") < taken(here, "a") / 2, "it waits with what it has"
+            assert here.texts("tea", OfUser("small")) == ["tea"], "a small one does not wait"
+
+        assert len(found.result(PATIENCE)) == 4 * CHUNK
+        assert taken(here, "b") > (1 << 16)
 
 
 def test_tenants_that_are_larger_than_what_stays_in_memory_are_searched_one_at_a_time(tmp_path: Path) -> None:

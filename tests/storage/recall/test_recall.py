@@ -265,9 +265,9 @@ def test_more_than_memory_holds_is_searched_all_the_same(tmp_path: Path) -> None
 
 @pytest.mark.slow
 def test_users_that_leave_memory_while_a_tenants_search_waits_are_searched_all_the_same(tmp_path: Path) -> None:
-    with opened(tmp_path / "data", recall_bytes=1) as here:
+    with opened(tmp_path / "data", recall_bytes=1 << 16) as here:
         for number in range(4):
-            here.append(f"tea {number}", conversation=f"c{number}", user=f"user {number}")
+            here.append(f"tea {number} " + "word " * 5_000, conversation=f"c{number}", user=f"user {number}")
         here.append("tea", conversation="other", tenant="other")
         waits = iter([1.2])
 

@@ -133,7 +133,7 @@ impl Recall {
     }
 
     /// The memory held, in bytes.
-    pub(crate) fn bytes(&self) -> usize {
+    pub fn bytes(&self) -> usize {
         self.total.load(Ordering::Relaxed)
     }
 }

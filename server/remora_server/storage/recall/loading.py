@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -28,10 +29,33 @@ T = TypeVar("T")
 
 
 class Bounds(Struct, frozen=True):
-    """Memory in bytes: what searches may leave behind for later ones, and the most that one of them may load."""
+    """Memory in bytes: what searches may leave behind for later ones, and the most that one of them may load. At most
+    `searches` go on at a time: the share of each is that part of what is left behind.
+    """
 
     recall_bytes: int
     search_bytes: int
+    searches: int = 1
+
+
+class _TooLargeNow(Exception):
+    """A load takes more memory than its share, and all of them together take more than is kept."""
+
+
+class Turn:
+    """The turn of one large search, taken by a load that needs it, for as long as `held`."""
+
+    def __init__(self, lock: threading.Lock, deadline: float | None, held: ExitStack) -> None:
+        self._lock = lock
+        self._deadline = deadline
+        self._held = held
+        self.is_taken = False
+
+    def take(self) -> None:
+        """Wait for it, unless it is taken. Raises DeadlineExceeded."""
+        if not self.is_taken:
+            self._held.enter_context(Held([self._lock], self._deadline))
+            self.is_taken = True
 
 
 class RecallLoader:
@@ -41,6 +65,9 @@ class RecallLoader:
     chunks. When its deadline passes, what it has loaded stays, and the next load goes on from there: each load gets
     further by one chunk at least. What DuckDB has no room for is added from the journal. Vectors of models that are
     neither the tenant's nor a caller's stay on disk, and word pieces unless the tenant's model makes some.
+
+    Loads that take more than their share of what is kept go on one at a time while all of them together take more than
+    that.
     """
 
     def __init__(self, core: Core, database: Database, commits: Commits, models: ServedModels, bounds: Bounds) -> None:
@@ -65,19 +92,27 @@ class RecallLoader:
         with ExitStack() as held:
             yield ScopeLoad(self, read, scope, held)
 
-    def load_part(self, read: Read, user_id: str, part: StoredPart) -> bool:
+    def turn(self, read: Read, held: ExitStack) -> Turn:
+        """The turn of one large search, which is not taken yet."""
+        return Turn(self._large, read.deadline, held)
+
+    def load_part(self, read: Read, user_id: str, part: StoredPart, turn: Turn) -> bool:
         """Have one user's part of a conversation in memory. Returns whether it was not. Raises DeadlineExceeded,
         SearchTooLarge.
         """
         tenant_id, uid = read.tenant_id, part.uid
+
+        def load() -> None:
+            with self._loads.of(read, (user_id, uid)):
+                self._load_part(read, user_id, part, turn)
+
         absent = not self._recall.has_part(tenant_id, user_id, uid)
         if absent:
-            with self.loads.measured(), self._loads.of(read, (user_id, uid)):
-                self._load_part(read, user_id, part)
-        self._require_room_of_part(tenant_id, user_id, uid)
+            self._load_in_turn(turn, load)
+        self._bytes_of_part(tenant_id, user_id, uid)
         return absent
 
-    def _load_part(self, read: Read, user_id: str, part: StoredPart) -> None:
+    def _load_part(self, read: Read, user_id: str, part: StoredPart, turn: Turn) -> None:
         tenant_id, uid = read.tenant_id, part.uid
         begun = self._recall.begin_part(tenant_id, user_id, uid)
         if begun is None:
@@ -86,8 +121,25 @@ class RecallLoader:
         with self._unfinished(tenant_id, user_id, [uid]):
             unapplied = self._settle(read, since)
             chunks = self._stored.chunks_of(tenant_id, user_id, replace(part, loaded=loaded))
-            has_room = partial(self._require_room_of_part, tenant_id, user_id, uid)
-            deque(self._filled(read, user_id, chunks, unapplied, has_room), maxlen=0)
+            taken = partial(self._bytes_of_part, tenant_id, user_id, uid)
+            deque(self._filled(read, user_id, chunks, unapplied, partial(self._require_share, turn, taken)), maxlen=0)
+
+    def _load_in_turn(self, turn: Turn, load: Callable[[], None]) -> None:
+        """Load, and go on in the turn of one large search where it takes too much beside others."""
+        with self.loads.measured():
+            try:
+                load()
+            except _TooLargeNow:
+                turn.take()
+                load()
+
+    def _require_share(self, turn: Turn, taken: Callable[[], int]) -> None:
+        """Raise _TooLargeNow where a load has to wait for its turn before it takes more, SearchTooLarge where it takes
+        more than it may have.
+        """
+        is_small = taken() <= self._bounds.recall_bytes // self._bounds.searches
+        if not is_small and not turn.is_taken and self._recall.bytes_in_memory() > self._bounds.recall_bytes:
+            raise _TooLargeNow
 
     def hold_user(self, read: Read, user_id: str) -> bool:
         """Keep all messages of a user in memory until `release_user`; False if they are not there."""
@@ -97,21 +149,31 @@ class RecallLoader:
         """End what a `hold_user` that returned True began."""
         self._recall.release_user(read.tenant_id, user_id)
 
-    def load_user(self, read: Read, user_id: str, taken: int) -> None:
+    def load_user(self, read: Read, user_id: str, taken: int, turn: Turn) -> None:
         """Have all of a user's messages in memory, besides others of the scope that take so many bytes.
 
         Raises DeadlineExceeded, SearchTooLarge.
         """
-        tenant_id = read.tenant_id
-        with self.loads.measured(), self._loads.of(read, user_id):
-            if not self._recall.begin_user(tenant_id, user_id):
-                return
-            with self._unfinished(tenant_id, user_id, [None]):
-                unapplied = self._settle(read, self._recall.revision())
-                self._load_parts(read, user_id, unapplied, taken)
-                self._recall.finish_user(tenant_id, user_id)
 
-    def _load_parts(self, read: Read, user_id: str, unapplied: Unapplied | None, taken: int) -> None:
+        def load() -> None:
+            with self._loads.of(read, user_id):
+                self._load_user(read, user_id, partial(self._require_share, turn, with_others))
+
+        with_others = partial(self.bytes_with, read, user_id, taken)
+        self._load_in_turn(turn, load)
+
+    def _load_user(self, read: Read, user_id: str, require_room: Callable[[], object]) -> None:
+        tenant_id = read.tenant_id
+        if not self._recall.begin_user(tenant_id, user_id):
+            return
+        with self._unfinished(tenant_id, user_id, [None]):
+            unapplied = self._settle(read, self._recall.revision())
+            self._load_parts(read, user_id, unapplied, require_room)
+            self._recall.finish_user(tenant_id, user_id)
+
+    def _load_parts(
+        self, read: Read, user_id: str, unapplied: Unapplied | None, require_room: Callable[[], object]
+    ) -> None:
         tenant_id = read.tenant_id
         changed = unapplied.parts(user_id) if unapplied else []
         stored = {uid: StoredPart(uid, conversation_id) for uid, conversation_id in changed}
@@ -120,8 +182,7 @@ class RecallLoader:
         parts = [replace(stored[uid], loaded=loaded) for uid, loaded in absent.items()]
         with self._unfinished(tenant_id, user_id, absent):
             chunks = self._stored.chunks(tenant_id, user_id, parts)
-            has_room = partial(self.bytes_with, read, user_id, taken)
-            for chunk in self._filled(read, user_id, chunks, unapplied, has_room):
+            for chunk in self._filled(read, user_id, chunks, unapplied, require_room):
                 if chunk.through is None:
                     for uid in chunk.conversations:
                         del absent[uid]
@@ -145,12 +206,10 @@ class RecallLoader:
         """Whether a scope takes more memory than searches may keep for later ones."""
         return taken > self._bounds.recall_bytes
 
-    def turn(self, read: Read) -> Held:
-        """The turn of one large search. Entering raises DeadlineExceeded."""
-        return Held([self._large], read.deadline)
-
-    def _require_room_of_part(self, tenant_id: str, user_id: str, uid: int) -> None:
-        self._require_room(self._recall.bytes_of(tenant_id, user_id=user_id, uid=uid))
+    def _bytes_of_part(self, tenant_id: str, user_id: str, uid: int) -> int:
+        needed = self._recall.bytes_of(tenant_id, user_id=user_id, uid=uid)
+        self._require_room(needed)
+        return needed
 
     def _require_room(self, needed: int) -> None:
         if needed > self._bounds.search_bytes:
@@ -239,9 +298,9 @@ class ScopeLoad:
         self._read = read
         self._scope = scope
         self._held = held
+        self._turn = loader.turn(read, held)
         self.has_loaded = False
         """Whether something was not in memory."""
-        self._has_turn = False
 
     def load(self) -> None:
         """Have the scope in memory. Raises DeadlineExceeded, SearchTooLarge."""
@@ -252,15 +311,14 @@ class ScopeLoad:
             self._hold(scope.user_id, taken=0)
         else:
             part = StoredPart(scope.uid, scope.conversation_id)
-            self.has_loaded |= self._loader.load_part(self._read, scope.user_id, part)
+            self.has_loaded |= self._loader.load_part(self._read, scope.user_id, part, self._turn)
 
     def _load_tenant(self) -> None:
         taken = 0
         for user_id in self._loader.users(self._read):
             taken = self._hold(user_id, taken)
-            if self._loader.is_large(taken) and not self._has_turn:
-                self._held.enter_context(self._loader.turn(self._read))
-                self._has_turn = True
+            if self._loader.is_large(taken):
+                self._turn.take()
 
     def _hold(self, user_id: str, taken: int) -> int:
         """Have a user's messages in memory until the load is closed, besides others that take so many bytes. Returns
@@ -269,7 +327,7 @@ class ScopeLoad:
         while not self._loader.hold_user(self._read, user_id):
             if self.has_loaded:
                 require_time(self._read.deadline)
-            self._loader.load_user(self._read, user_id, taken)
+            self._loader.load_user(self._read, user_id, taken, self._turn)
             self.has_loaded = True
         self._held.callback(self._loader.release_user, self._read, user_id)
         return self._loader.bytes_with(self._read, user_id, taken)
