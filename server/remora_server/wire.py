@@ -13,6 +13,7 @@ from google.protobuf.timestamp_pb2 import Timestamp
 
 from remora.v1 import message_pb2, short_term_pb2
 from remora.v1.conversation_pb2 import Conversation
+from remora.v1.fact_pb2 import Fact
 from remora.v1.scalar_pb2 import Scalar
 from remora_server.domain.conversations import AttributeValue, ConversationDraft
 from remora_server.domain.costs import UNKNOWN_PARTS
@@ -110,6 +111,14 @@ def merge(source: Message, destination: Message, names: Collection[str]) -> None
     """Replace fields of a message by those of another; what is not set there is cleared."""
     mask = FieldMask(paths=names)
     mask.MergeMessage(source, destination, replace_message_field=True, replace_repeated_field=True)
+
+
+def shown_fact(encoded: bytes) -> Fact:
+    """A fact as it is returned, without what only the server reads of it."""
+    fact = Fact.FromString(encoded)
+    for name in ("values", "indexed", "model", "version"):
+        fact.ClearField(name)
+    return fact
 
 
 def timestamp(micros: int) -> Timestamp:

@@ -134,6 +134,32 @@ def test_a_model_is_given_blocks_as_the_proposal_has_them(memory: Remora) -> Non
     )
 
 
+def test_a_context_is_what_the_proposal_calls_memory_content(memory: Remora) -> None:
+    memory.static_facts.set(["Offices close at 6."])
+    user = memory.user("sarah")
+    user.blocks.extractive.update("hr", "I live in Colombo.")
+    chat = memory.conversation("hr", user_id="sarah")
+    question, answer = ("user", "The alarm code of Colombo is 4711."), ("assistant", "Noted.")
+    chat.append(said(question, answer, ("user", "What is the alarm code of Colombo?")))
+    query = "the alarm code of Colombo"
+
+    context = chat.context(300, system="Be brief.", recent_messages=1, facts=True, static_facts=True, query=query)
+    content = context.to_memory_content()
+
+    assert [message.text for message in content.chat_messages] == ["Be brief.", "What is the alarm code of Colombo?"]
+    assert [fact.content for fact in content.static_facts] == ["Offices close at 6."]
+    assert list(content.extracted_facts) == [hit.fact for hit in user.facts.search(query)]
+    assert [fact.object for fact in content.extracted_facts] == ["Colombo"]
+    found, beside = content.vector_matches
+    assert (found.item.text, beside.item.text) == (question[1], answer[1])
+    assert (found.item.metadata, found.item.user_id) == ({"session_id": "hr", "role": "user"}, "sarah")
+    scores = [item.score for item in context.items if item.section == "recalled"]
+    assert [hit.score for hit in content.vector_matches] == [min(1, score or 0) for score in scores]
+    again = memory.receipts.replay(context.receipt_id).context
+    assert again is not None
+    assert again.to_memory_content() == content
+
+
 def test_what_was_stored_cannot_begin_a_line() -> None:
     content = MemoryContent(static_facts=[StaticFact("one\n- two\n</static_memory>")])
 

@@ -11,7 +11,7 @@ from msgspec import Struct
 from tests.patience import PATIENCE, eventually
 
 from remora_server.domain.calls import Read, Write
-from remora_server.domain.receipts import Receipt, ReceiptDraft, ReceiptPage, ReceiptQuery
+from remora_server.domain.receipts import Content, Receipt, ReceiptDraft, ReceiptPage, ReceiptQuery
 from remora_server.engine import receipt_book
 from remora_server.engine.receipt_book import BATCH, ReceiptBook
 
@@ -34,7 +34,7 @@ class SlowStore:
     def list(self, _read: Read, _query: ReceiptQuery) -> ReceiptPage:
         raise NotImplementedError
 
-    def contents(self, _read: Read, _receipt: Receipt) -> Sequence[bytes | None]:
+    def contents(self, _read: Read, _receipt: Receipt) -> Sequence[Content | None]:
         raise NotImplementedError
 
 

@@ -18,6 +18,7 @@ from remora.v1.conversation_pb2 import Conversation
 from remora.v1.fact_pb2 import Fact, FactIds, StaticFact
 from remora.v1.message_pb2 import Embedding, Message
 from remora.v1.working_memory_pb2 import WorkingMemoryScope
+from remora_server.domain.replies import REPLY_BYTES
 from remora_server.domain.status import ModelStatus
 from remora_server.domain.tokens import O200K_BASE
 from remora_server.engine import receipt_book
@@ -225,6 +226,30 @@ def test_facts_stand_in_one_message_behind_the_system_text(caller: DirectCaller)
     assert lines[1:5] == ["<memory>", "<static_memory>", "- Offices close at 6.", "</static_memory>"]
     assert {"- The user lives in &lt;Lisbon&gt; &amp; likes it.", "- The user has two cats."} < set(lines)
     assert (context.memory.role, lines[-1]) == ("user", "</memory>")
+
+
+def test_an_item_has_the_fact_that_its_message_is_made_of(caller: DirectCaller) -> None:
+    add_facts(caller)
+    found = ask(caller, "SearchFacts", pb.SearchFactsRequest(user_id="u", query="cats in Lisbon", k=2))
+    assert isinstance(found, pb.SearchFactsResponse)
+
+    context = with_facts(caller, query="cats in Lisbon", system="Be brief.")
+
+    assert [item.fact for item in of_section(context, pb.SECTION_FACTS)] == [hit.fact for hit in found.hits]
+    assert not any(item.HasField("fact") for item in context.items if item.section != pb.SECTION_FACTS)
+
+
+def test_facts_that_have_no_room_in_the_reply_are_left_out(caller: DirectCaller) -> None:
+    longest = [Fact(subject="user", predicate=f"says {n}", object=f"{n} " * 800, text=f"Fact {n}") for n in range(1000)]
+    ask(caller, "AddFacts", pb.AddFactsRequest(user_id="u", facts=longest))
+
+    context = assemble(caller, max_tokens=100_000, facts=pb.ContextFacts(k=1000), query="fact")
+
+    facts = of_section(context, pb.SECTION_FACTS)
+    assert 500 < len(facts) < 1000
+    assert context.left_out >= 1000 - len(facts)
+    assert context.ByteSize() <= REPLY_BYTES
+    assert replay(caller, context.receipt_id).context == context
 
 
 def test_without_a_query_the_facts_recorded_last_are_in(caller: DirectCaller) -> None:

@@ -13,13 +13,13 @@ from remora.v1.message_pb2 import Message
 from remora_server.domain.calls import Outcome, Read, Write
 from remora_server.domain.errors import ReceiptNotFound
 from remora_server.domain.receipts import (
+    Content,
     Receipt,
     ReceiptDraft,
     ReceiptItem,
     ReceiptPage,
     ReceiptQuery,
     ReplyItem,
-    digest,
 )
 from remora_server.domain.workflows import PartPosition
 
@@ -40,7 +40,7 @@ class Kept:
 
     receipt: Receipt
     position: PartPosition
-    contents: list[bytes]
+    contents: list[Content]
 
 
 @dataclass
@@ -87,7 +87,7 @@ class Receipts:
             text_form=draft.text_form,
             text_digest=draft.texts.digest,
         )
-        contents = [item.encoded for item in draft.items]
+        contents = [Content(item.encoded, item.fact) for item in draft.items]
         tenant.receipts.rows[draft.id] = Kept(receipt, PartPosition((draft.create_time,), *place), contents)
 
     def get(self, read: Read, receipt_id: str, user_id: str) -> tuple[Receipt, int]:
@@ -119,7 +119,7 @@ class Receipts:
         following = page[-1].position if len(found) > len(page) else None
         return ReceiptPage(tuple(replace(kept.receipt, request=None) for kept in page), following, revision)
 
-    def contents(self, read: Read, receipt: Receipt) -> Sequence[bytes | None]:
+    def contents(self, read: Read, receipt: Receipt) -> Sequence[Content | None]:
         tenant, _ = self._books.read(read)
         kept = tenant.receipts.rows[receipt.id]
         return [
@@ -137,7 +137,7 @@ def _item(item: ReplyItem, owner: str, uid: int) -> ReceiptItem:
         message_id=message.id,
         sequence=message.sequence,
         revision=message.revision,
-        digest=digest(item.encoded),
+        digest=item.digest,
         rest=item.rest,
     )
 
@@ -154,9 +154,9 @@ def _is_uncleared(tenant: Any, receipt: Receipt, uid: int, user_id: str) -> bool
     return kept is not None and kept.cleared.get(user_id, 0) <= receipt.revision
 
 
-def _is_there(tenant: Any, receipt: Receipt, item: ReceiptItem, content: bytes) -> bool:  # noqa: ANN401
+def _is_there(tenant: Any, receipt: Receipt, item: ReceiptItem, content: Content) -> bool:  # noqa: ANN401
     if not item.uid:
-        recorded = Message.FromString(content).create_time.ToMicroseconds()
+        recorded = Message.FromString(content.message).create_time.ToMicroseconds()
         return bool(tenant.facts.has_version(item.user_id, item.message_id, recorded))
     if not item.sequence:
         return _is_uncleared(tenant, receipt, item.uid, item.user_id)

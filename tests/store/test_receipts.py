@@ -18,7 +18,16 @@ from remora.v1.message_pb2 import Message
 from remora_server.domain.conversations import ConversationDraft, ConversationUpdate
 from remora_server.domain.errors import ReceiptNotFound
 from remora_server.domain.messages import Edit, Remove, Replace
-from remora_server.domain.receipts import Receipt, ReceiptDraft, ReceiptQuery, ReplyItem, TextForm, Texts, digest
+from remora_server.domain.receipts import (
+    Content,
+    Receipt,
+    ReceiptDraft,
+    ReceiptQuery,
+    ReplyItem,
+    TextForm,
+    Texts,
+    digest,
+)
 
 HOUR = 3_600_000_000
 
@@ -62,10 +71,15 @@ def got(tenant: Tenant, name: str = "r", user: str = "") -> Receipt:
     return tenant.store.receipts.get(tenant.read, name, user)[0]
 
 
+def kept(tenant: Tenant) -> list[Content]:
+    """What a receipt of which nothing is gone has of its items."""
+    return [each for each in tenant.store.receipts.contents(tenant.read, got(tenant)) if each is not None]
+
+
 def texts(tenant: Tenant, name: str = "r") -> list[str | None]:
     """What the messages of a receipt say, None for each that is gone."""
     found = tenant.store.receipts.contents(tenant.read, got(tenant, name))
-    return [None if each is None else Message.FromString(each).text for each in found]
+    return [None if each is None else Message.FromString(each.message).text for each in found]
 
 
 def listed(tenant: Tenant, limit: int = 2, **query: str) -> list[str]:
@@ -102,7 +116,7 @@ def test_a_receipt_comes_back_with_what_it_names(tenant: Tenant) -> None:
     assert (receipt.text_form, receipt.text_digest) == (TextForm.TRANSCRIPT, Texts("whole").digest)
     named = [(item.message_id, item.sequence, item.rest, item.digest) for item in receipt.items]
     assert named == [("a", 1, b"a", digest(given.items[0].encoded)), ("b", 2, b"b", digest(given.items[1].encoded))]
-    assert tenant.store.receipts.contents(tenant.read, receipt) == [item.encoded for item in given.items]
+    assert tenant.store.receipts.contents(tenant.read, receipt) == [Content(item.encoded) for item in given.items]
 
 
 def test_a_receipt_is_of_its_user_and_its_tenant(tenant: Tenant, other: Tenant) -> None:
@@ -332,15 +346,17 @@ def test_a_receipt_of_a_user_who_was_deleted_meanwhile_is_not_written(tenant: Te
 
 def fact_item(tenant: Tenant, fact_id: str) -> ReplyItem:
     """A fact of sarah's as a context has it."""
-    fact = Fact.FromString(tenant.store.facts.get(tenant.read, "sarah", fact_id)[0])
+    stored = tenant.store.facts.get(tenant.read, "sarah", fact_id)[0]
+    fact = Fact.FromString(stored)
     message = Message(id=fact_id, user_id="sarah", role="user", text=fact.object, create_time=fact.record_time)
-    return ReplyItem("", 0, encoded(message), b"", fact_id=fact_id)
+    return ReplyItem("", 0, encoded(message), b"", fact_id=fact_id, fact=stored)
 
 
 def test_facts_are_kept_as_they_were_until_they_are_forgotten(tenant: Tenant) -> None:
     [tea], [cake] = add(tenant, TEA), add(tenant, replace(TEA, object="cake"))
     write(tenant, draft(tenant, "r", fact_item(tenant, tea), fact_item(tenant, cake)))
     assert texts(tenant) == ["tea", "cake"]
+    assert [Fact.FromString(each.fact).object for each in kept(tenant)] == ["tea", "cake"]
 
     tenant.store.facts.retract(tenant.write, "sarah", [tea])
     assert texts(tenant) == ["tea", "cake"]

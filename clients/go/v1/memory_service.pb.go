@@ -4576,7 +4576,9 @@ type Item struct {
 	// What it holds that is not counted, for people: `audio`, `image of unknown size`. Empty: everything is counted.
 	Uncounted []string `protobuf:"bytes,7,rep,name=uncounted,proto3" json:"uncounted,omitempty"`
 	// Whether its text is truncated: see `allow_partial`. Its `parts`, which would hold all of it, are then left out.
-	Partial       bool `protobuf:"varint,8,opt,name=partial,proto3" json:"partial,omitempty"`
+	Partial bool `protobuf:"varint,8,opt,name=partial,proto3" json:"partial,omitempty"`
+	// The fact of the user that the message is made of, as it was recorded. Unset for everything else.
+	Fact          *Fact `protobuf:"bytes,9,opt,name=fact,proto3" json:"fact,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -4665,6 +4667,13 @@ func (x *Item) GetPartial() bool {
 		return x.Partial
 	}
 	return false
+}
+
+func (x *Item) GetFact() *Fact {
+	if x != nil {
+		return x.Fact
+	}
+	return nil
 }
 
 // The request of AddFacts.
@@ -6786,7 +6795,7 @@ const file_remora_v1_memory_service_proto_rawDesc = "" +
 	"\n" +
 	"components\x18\v \x03(\v2\x14.remora.v1.ComponentR\n" +
 	"componentsB\b\n" +
-	"\x06_score\"\x98\x02\n" +
+	"\x06_score\"\xbd\x02\n" +
 	"\x04Item\x12,\n" +
 	"\amessage\x18\x01 \x01(\v2\x12.remora.v1.MessageR\amessage\x12'\n" +
 	"\x0fconversation_id\x18\x02 \x01(\tR\x0econversationId\x12,\n" +
@@ -6795,7 +6804,8 @@ const file_remora_v1_memory_service_proto_rawDesc = "" +
 	"\x06tokens\x18\x05 \x01(\x05R\x06tokens\x12\x16\n" +
 	"\x06reason\x18\x06 \x01(\tR\x06reason\x12\x1c\n" +
 	"\tuncounted\x18\a \x03(\tR\tuncounted\x12\x18\n" +
-	"\apartial\x18\b \x01(\bR\apartialB\b\n" +
+	"\apartial\x18\b \x01(\bR\apartial\x12#\n" +
+	"\x04fact\x18\t \x01(\v2\x0f.remora.v1.FactR\x04factB\b\n" +
 	"\x06_score\"\xca\x01\n" +
 	"\x0fAddFactsRequest\x12\x17\n" +
 	"\auser_id\x18\x01 \x01(\tR\x06userId\x12%\n" +
@@ -7181,90 +7191,91 @@ var file_remora_v1_memory_service_proto_depIdxs = []int32{
 	13,  // 82: remora.v1.ReceiptItem.components:type_name -> remora.v1.Component
 	81,  // 83: remora.v1.Item.message:type_name -> remora.v1.Message
 	2,   // 84: remora.v1.Item.section:type_name -> remora.v1.Section
-	92,  // 85: remora.v1.AddFactsRequest.facts:type_name -> remora.v1.Fact
-	93,  // 86: remora.v1.AddFactsRequest.source:type_name -> remora.v1.FactSource
-	86,  // 87: remora.v1.AddFactsRequest.origin:type_name -> remora.v1.Origin
-	56,  // 88: remora.v1.ExtractFactsRequest.text:type_name -> remora.v1.SaidText
-	57,  // 89: remora.v1.ExtractFactsRequest.conversation:type_name -> remora.v1.SaidMessages
-	86,  // 90: remora.v1.ExtractFactsRequest.origin:type_name -> remora.v1.Origin
-	93,  // 91: remora.v1.SaidText.source:type_name -> remora.v1.FactSource
-	92,  // 92: remora.v1.ExtractFactsResponse.facts:type_name -> remora.v1.Fact
-	92,  // 93: remora.v1.ExtractFactsResponse.ended:type_name -> remora.v1.Fact
-	92,  // 94: remora.v1.GetFactResponse.fact:type_name -> remora.v1.Fact
-	83,  // 95: remora.v1.ListFactsRequest.times:type_name -> remora.v1.FactTimes
-	92,  // 96: remora.v1.ListFactsResponse.facts:type_name -> remora.v1.Fact
-	83,  // 97: remora.v1.SearchFactsRequest.times:type_name -> remora.v1.FactTimes
-	65,  // 98: remora.v1.SearchFactsResponse.hits:type_name -> remora.v1.FactHit
-	14,  // 99: remora.v1.SearchFactsResponse.index:type_name -> remora.v1.IndexState
-	92,  // 100: remora.v1.FactHit.fact:type_name -> remora.v1.Fact
-	92,  // 101: remora.v1.CorrectFactRequest.fact:type_name -> remora.v1.Fact
-	86,  // 102: remora.v1.CorrectFactRequest.origin:type_name -> remora.v1.Origin
-	94,  // 103: remora.v1.RetractFactsRequest.facts:type_name -> remora.v1.FactIds
-	86,  // 104: remora.v1.RetractFactsRequest.origin:type_name -> remora.v1.Origin
-	94,  // 105: remora.v1.ForgetFactsRequest.ids:type_name -> remora.v1.FactIds
-	71,  // 106: remora.v1.ForgetFactsRequest.all:type_name -> remora.v1.AllFacts
-	86,  // 107: remora.v1.ForgetFactsRequest.origin:type_name -> remora.v1.Origin
-	95,  // 108: remora.v1.SetStaticFactsRequest.facts:type_name -> remora.v1.StaticFact
-	86,  // 109: remora.v1.SetStaticFactsRequest.origin:type_name -> remora.v1.Origin
-	95,  // 110: remora.v1.GetStaticFactsResponse.facts:type_name -> remora.v1.StaticFact
-	79,  // 111: remora.v1.GetStaticFactsResponse.update_time:type_name -> google.protobuf.Timestamp
-	7,   // 112: remora.v1.MemoryService.SearchMessages:input_type -> remora.v1.SearchMessagesRequest
-	15,  // 113: remora.v1.MemoryService.AssembleContext:input_type -> remora.v1.AssembleContextRequest
-	19,  // 114: remora.v1.MemoryService.ReadConversation:input_type -> remora.v1.ReadConversationRequest
-	22,  // 115: remora.v1.MemoryService.GetWorkingMemory:input_type -> remora.v1.GetWorkingMemoryRequest
-	24,  // 116: remora.v1.MemoryService.SetWorkingMemory:input_type -> remora.v1.SetWorkingMemoryRequest
-	26,  // 117: remora.v1.MemoryService.EditWorkingMemory:input_type -> remora.v1.EditWorkingMemoryRequest
-	28,  // 118: remora.v1.MemoryService.DeleteWorkingMemory:input_type -> remora.v1.DeleteWorkingMemoryRequest
-	30,  // 119: remora.v1.MemoryService.AddMemoryItems:input_type -> remora.v1.AddMemoryItemsRequest
-	32,  // 120: remora.v1.MemoryService.SearchMemoryItems:input_type -> remora.v1.SearchMemoryItemsRequest
-	35,  // 121: remora.v1.MemoryService.GetMemoryItem:input_type -> remora.v1.GetMemoryItemRequest
-	37,  // 122: remora.v1.MemoryService.ListMemoryItems:input_type -> remora.v1.ListMemoryItemsRequest
-	39,  // 123: remora.v1.MemoryService.DeleteMemoryItems:input_type -> remora.v1.DeleteMemoryItemsRequest
-	41,  // 124: remora.v1.MemoryService.GetReceipt:input_type -> remora.v1.GetReceiptRequest
-	43,  // 125: remora.v1.MemoryService.ListReceipts:input_type -> remora.v1.ListReceiptsRequest
-	45,  // 126: remora.v1.MemoryService.ReplayContext:input_type -> remora.v1.ReplayContextRequest
-	47,  // 127: remora.v1.MemoryService.DiffContexts:input_type -> remora.v1.DiffContextsRequest
-	53,  // 128: remora.v1.MemoryService.AddFacts:input_type -> remora.v1.AddFactsRequest
-	55,  // 129: remora.v1.MemoryService.ExtractFacts:input_type -> remora.v1.ExtractFactsRequest
-	59,  // 130: remora.v1.MemoryService.GetFact:input_type -> remora.v1.GetFactRequest
-	61,  // 131: remora.v1.MemoryService.ListFacts:input_type -> remora.v1.ListFactsRequest
-	63,  // 132: remora.v1.MemoryService.SearchFacts:input_type -> remora.v1.SearchFactsRequest
-	66,  // 133: remora.v1.MemoryService.CorrectFact:input_type -> remora.v1.CorrectFactRequest
-	68,  // 134: remora.v1.MemoryService.RetractFacts:input_type -> remora.v1.RetractFactsRequest
-	70,  // 135: remora.v1.MemoryService.ForgetFacts:input_type -> remora.v1.ForgetFactsRequest
-	73,  // 136: remora.v1.MemoryService.SetStaticFacts:input_type -> remora.v1.SetStaticFactsRequest
-	75,  // 137: remora.v1.MemoryService.GetStaticFacts:input_type -> remora.v1.GetStaticFactsRequest
-	11,  // 138: remora.v1.MemoryService.SearchMessages:output_type -> remora.v1.SearchMessagesResponse
-	18,  // 139: remora.v1.MemoryService.AssembleContext:output_type -> remora.v1.AssembleContextResponse
-	20,  // 140: remora.v1.MemoryService.ReadConversation:output_type -> remora.v1.ReadConversationResponse
-	23,  // 141: remora.v1.MemoryService.GetWorkingMemory:output_type -> remora.v1.GetWorkingMemoryResponse
-	25,  // 142: remora.v1.MemoryService.SetWorkingMemory:output_type -> remora.v1.SetWorkingMemoryResponse
-	27,  // 143: remora.v1.MemoryService.EditWorkingMemory:output_type -> remora.v1.EditWorkingMemoryResponse
-	29,  // 144: remora.v1.MemoryService.DeleteWorkingMemory:output_type -> remora.v1.DeleteWorkingMemoryResponse
-	31,  // 145: remora.v1.MemoryService.AddMemoryItems:output_type -> remora.v1.AddMemoryItemsResponse
-	33,  // 146: remora.v1.MemoryService.SearchMemoryItems:output_type -> remora.v1.SearchMemoryItemsResponse
-	36,  // 147: remora.v1.MemoryService.GetMemoryItem:output_type -> remora.v1.GetMemoryItemResponse
-	38,  // 148: remora.v1.MemoryService.ListMemoryItems:output_type -> remora.v1.ListMemoryItemsResponse
-	40,  // 149: remora.v1.MemoryService.DeleteMemoryItems:output_type -> remora.v1.DeleteMemoryItemsResponse
-	42,  // 150: remora.v1.MemoryService.GetReceipt:output_type -> remora.v1.GetReceiptResponse
-	44,  // 151: remora.v1.MemoryService.ListReceipts:output_type -> remora.v1.ListReceiptsResponse
-	46,  // 152: remora.v1.MemoryService.ReplayContext:output_type -> remora.v1.ReplayContextResponse
-	48,  // 153: remora.v1.MemoryService.DiffContexts:output_type -> remora.v1.DiffContextsResponse
-	54,  // 154: remora.v1.MemoryService.AddFacts:output_type -> remora.v1.AddFactsResponse
-	58,  // 155: remora.v1.MemoryService.ExtractFacts:output_type -> remora.v1.ExtractFactsResponse
-	60,  // 156: remora.v1.MemoryService.GetFact:output_type -> remora.v1.GetFactResponse
-	62,  // 157: remora.v1.MemoryService.ListFacts:output_type -> remora.v1.ListFactsResponse
-	64,  // 158: remora.v1.MemoryService.SearchFacts:output_type -> remora.v1.SearchFactsResponse
-	67,  // 159: remora.v1.MemoryService.CorrectFact:output_type -> remora.v1.CorrectFactResponse
-	69,  // 160: remora.v1.MemoryService.RetractFacts:output_type -> remora.v1.RetractFactsResponse
-	72,  // 161: remora.v1.MemoryService.ForgetFacts:output_type -> remora.v1.ForgetFactsResponse
-	74,  // 162: remora.v1.MemoryService.SetStaticFacts:output_type -> remora.v1.SetStaticFactsResponse
-	76,  // 163: remora.v1.MemoryService.GetStaticFacts:output_type -> remora.v1.GetStaticFactsResponse
-	138, // [138:164] is the sub-list for method output_type
-	112, // [112:138] is the sub-list for method input_type
-	112, // [112:112] is the sub-list for extension type_name
-	112, // [112:112] is the sub-list for extension extendee
-	0,   // [0:112] is the sub-list for field type_name
+	92,  // 85: remora.v1.Item.fact:type_name -> remora.v1.Fact
+	92,  // 86: remora.v1.AddFactsRequest.facts:type_name -> remora.v1.Fact
+	93,  // 87: remora.v1.AddFactsRequest.source:type_name -> remora.v1.FactSource
+	86,  // 88: remora.v1.AddFactsRequest.origin:type_name -> remora.v1.Origin
+	56,  // 89: remora.v1.ExtractFactsRequest.text:type_name -> remora.v1.SaidText
+	57,  // 90: remora.v1.ExtractFactsRequest.conversation:type_name -> remora.v1.SaidMessages
+	86,  // 91: remora.v1.ExtractFactsRequest.origin:type_name -> remora.v1.Origin
+	93,  // 92: remora.v1.SaidText.source:type_name -> remora.v1.FactSource
+	92,  // 93: remora.v1.ExtractFactsResponse.facts:type_name -> remora.v1.Fact
+	92,  // 94: remora.v1.ExtractFactsResponse.ended:type_name -> remora.v1.Fact
+	92,  // 95: remora.v1.GetFactResponse.fact:type_name -> remora.v1.Fact
+	83,  // 96: remora.v1.ListFactsRequest.times:type_name -> remora.v1.FactTimes
+	92,  // 97: remora.v1.ListFactsResponse.facts:type_name -> remora.v1.Fact
+	83,  // 98: remora.v1.SearchFactsRequest.times:type_name -> remora.v1.FactTimes
+	65,  // 99: remora.v1.SearchFactsResponse.hits:type_name -> remora.v1.FactHit
+	14,  // 100: remora.v1.SearchFactsResponse.index:type_name -> remora.v1.IndexState
+	92,  // 101: remora.v1.FactHit.fact:type_name -> remora.v1.Fact
+	92,  // 102: remora.v1.CorrectFactRequest.fact:type_name -> remora.v1.Fact
+	86,  // 103: remora.v1.CorrectFactRequest.origin:type_name -> remora.v1.Origin
+	94,  // 104: remora.v1.RetractFactsRequest.facts:type_name -> remora.v1.FactIds
+	86,  // 105: remora.v1.RetractFactsRequest.origin:type_name -> remora.v1.Origin
+	94,  // 106: remora.v1.ForgetFactsRequest.ids:type_name -> remora.v1.FactIds
+	71,  // 107: remora.v1.ForgetFactsRequest.all:type_name -> remora.v1.AllFacts
+	86,  // 108: remora.v1.ForgetFactsRequest.origin:type_name -> remora.v1.Origin
+	95,  // 109: remora.v1.SetStaticFactsRequest.facts:type_name -> remora.v1.StaticFact
+	86,  // 110: remora.v1.SetStaticFactsRequest.origin:type_name -> remora.v1.Origin
+	95,  // 111: remora.v1.GetStaticFactsResponse.facts:type_name -> remora.v1.StaticFact
+	79,  // 112: remora.v1.GetStaticFactsResponse.update_time:type_name -> google.protobuf.Timestamp
+	7,   // 113: remora.v1.MemoryService.SearchMessages:input_type -> remora.v1.SearchMessagesRequest
+	15,  // 114: remora.v1.MemoryService.AssembleContext:input_type -> remora.v1.AssembleContextRequest
+	19,  // 115: remora.v1.MemoryService.ReadConversation:input_type -> remora.v1.ReadConversationRequest
+	22,  // 116: remora.v1.MemoryService.GetWorkingMemory:input_type -> remora.v1.GetWorkingMemoryRequest
+	24,  // 117: remora.v1.MemoryService.SetWorkingMemory:input_type -> remora.v1.SetWorkingMemoryRequest
+	26,  // 118: remora.v1.MemoryService.EditWorkingMemory:input_type -> remora.v1.EditWorkingMemoryRequest
+	28,  // 119: remora.v1.MemoryService.DeleteWorkingMemory:input_type -> remora.v1.DeleteWorkingMemoryRequest
+	30,  // 120: remora.v1.MemoryService.AddMemoryItems:input_type -> remora.v1.AddMemoryItemsRequest
+	32,  // 121: remora.v1.MemoryService.SearchMemoryItems:input_type -> remora.v1.SearchMemoryItemsRequest
+	35,  // 122: remora.v1.MemoryService.GetMemoryItem:input_type -> remora.v1.GetMemoryItemRequest
+	37,  // 123: remora.v1.MemoryService.ListMemoryItems:input_type -> remora.v1.ListMemoryItemsRequest
+	39,  // 124: remora.v1.MemoryService.DeleteMemoryItems:input_type -> remora.v1.DeleteMemoryItemsRequest
+	41,  // 125: remora.v1.MemoryService.GetReceipt:input_type -> remora.v1.GetReceiptRequest
+	43,  // 126: remora.v1.MemoryService.ListReceipts:input_type -> remora.v1.ListReceiptsRequest
+	45,  // 127: remora.v1.MemoryService.ReplayContext:input_type -> remora.v1.ReplayContextRequest
+	47,  // 128: remora.v1.MemoryService.DiffContexts:input_type -> remora.v1.DiffContextsRequest
+	53,  // 129: remora.v1.MemoryService.AddFacts:input_type -> remora.v1.AddFactsRequest
+	55,  // 130: remora.v1.MemoryService.ExtractFacts:input_type -> remora.v1.ExtractFactsRequest
+	59,  // 131: remora.v1.MemoryService.GetFact:input_type -> remora.v1.GetFactRequest
+	61,  // 132: remora.v1.MemoryService.ListFacts:input_type -> remora.v1.ListFactsRequest
+	63,  // 133: remora.v1.MemoryService.SearchFacts:input_type -> remora.v1.SearchFactsRequest
+	66,  // 134: remora.v1.MemoryService.CorrectFact:input_type -> remora.v1.CorrectFactRequest
+	68,  // 135: remora.v1.MemoryService.RetractFacts:input_type -> remora.v1.RetractFactsRequest
+	70,  // 136: remora.v1.MemoryService.ForgetFacts:input_type -> remora.v1.ForgetFactsRequest
+	73,  // 137: remora.v1.MemoryService.SetStaticFacts:input_type -> remora.v1.SetStaticFactsRequest
+	75,  // 138: remora.v1.MemoryService.GetStaticFacts:input_type -> remora.v1.GetStaticFactsRequest
+	11,  // 139: remora.v1.MemoryService.SearchMessages:output_type -> remora.v1.SearchMessagesResponse
+	18,  // 140: remora.v1.MemoryService.AssembleContext:output_type -> remora.v1.AssembleContextResponse
+	20,  // 141: remora.v1.MemoryService.ReadConversation:output_type -> remora.v1.ReadConversationResponse
+	23,  // 142: remora.v1.MemoryService.GetWorkingMemory:output_type -> remora.v1.GetWorkingMemoryResponse
+	25,  // 143: remora.v1.MemoryService.SetWorkingMemory:output_type -> remora.v1.SetWorkingMemoryResponse
+	27,  // 144: remora.v1.MemoryService.EditWorkingMemory:output_type -> remora.v1.EditWorkingMemoryResponse
+	29,  // 145: remora.v1.MemoryService.DeleteWorkingMemory:output_type -> remora.v1.DeleteWorkingMemoryResponse
+	31,  // 146: remora.v1.MemoryService.AddMemoryItems:output_type -> remora.v1.AddMemoryItemsResponse
+	33,  // 147: remora.v1.MemoryService.SearchMemoryItems:output_type -> remora.v1.SearchMemoryItemsResponse
+	36,  // 148: remora.v1.MemoryService.GetMemoryItem:output_type -> remora.v1.GetMemoryItemResponse
+	38,  // 149: remora.v1.MemoryService.ListMemoryItems:output_type -> remora.v1.ListMemoryItemsResponse
+	40,  // 150: remora.v1.MemoryService.DeleteMemoryItems:output_type -> remora.v1.DeleteMemoryItemsResponse
+	42,  // 151: remora.v1.MemoryService.GetReceipt:output_type -> remora.v1.GetReceiptResponse
+	44,  // 152: remora.v1.MemoryService.ListReceipts:output_type -> remora.v1.ListReceiptsResponse
+	46,  // 153: remora.v1.MemoryService.ReplayContext:output_type -> remora.v1.ReplayContextResponse
+	48,  // 154: remora.v1.MemoryService.DiffContexts:output_type -> remora.v1.DiffContextsResponse
+	54,  // 155: remora.v1.MemoryService.AddFacts:output_type -> remora.v1.AddFactsResponse
+	58,  // 156: remora.v1.MemoryService.ExtractFacts:output_type -> remora.v1.ExtractFactsResponse
+	60,  // 157: remora.v1.MemoryService.GetFact:output_type -> remora.v1.GetFactResponse
+	62,  // 158: remora.v1.MemoryService.ListFacts:output_type -> remora.v1.ListFactsResponse
+	64,  // 159: remora.v1.MemoryService.SearchFacts:output_type -> remora.v1.SearchFactsResponse
+	67,  // 160: remora.v1.MemoryService.CorrectFact:output_type -> remora.v1.CorrectFactResponse
+	69,  // 161: remora.v1.MemoryService.RetractFacts:output_type -> remora.v1.RetractFactsResponse
+	72,  // 162: remora.v1.MemoryService.ForgetFacts:output_type -> remora.v1.ForgetFactsResponse
+	74,  // 163: remora.v1.MemoryService.SetStaticFacts:output_type -> remora.v1.SetStaticFactsResponse
+	76,  // 164: remora.v1.MemoryService.GetStaticFacts:output_type -> remora.v1.GetStaticFactsResponse
+	139, // [139:165] is the sub-list for method output_type
+	113, // [113:139] is the sub-list for method input_type
+	113, // [113:113] is the sub-list for extension type_name
+	113, // [113:113] is the sub-list for extension extendee
+	0,   // [0:113] is the sub-list for field type_name
 }
 
 func init() { file_remora_v1_memory_service_proto_init() }

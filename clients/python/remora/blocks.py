@@ -2,11 +2,14 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from hashlib import sha256
 
 import grpc
+from google.protobuf.timestamp_pb2 import Timestamp
 
 from remora import _json
+from remora._times import to_timestamp
 from remora.errors import RemoraError
 from remora.facts import Fact, StaticFact
 from remora.memory_items import METADATA_BYTES, MemoryItemHit
@@ -39,7 +42,8 @@ class UnsupportedByBlockError(RemoraError):
 
 @dataclass(frozen=True, slots=True)
 class MemoryContent:
-    """What is remembered for the next call of a model.
+    """What is remembered for the next call of a model: all of it (`MemoryBlocks.get`), or what fits into a budget
+    (`Context.to_memory_content`).
 
     Attributes:
         chat_messages: The messages of the session's conversation that are in its window, behind its summary.
@@ -99,7 +103,12 @@ def message_search(session_id: str, user_id: str, query: str, k: int) -> wire.Se
 
 def message_hit(session_id: str, hit: wire.Hit, index: wire.IndexState) -> MemoryItemHit:
     """A message of a session's conversation as an item of vector memory. Its score is as that of items."""
-    said = hit.message
+    score = hit.score / (WORDS if index.words_only else 1 + WORDS)
+    return said_hit(session_id, Message.from_proto(hit.message), score)
+
+
+def said_hit(session_id: str, said: Message, score: float) -> MemoryItemHit:
+    """A message of a session as an item of vector memory. A score below 0 is 0, one above 1 is 1."""
     metadata = _json.to_opaque({"session_id": session_id, "role": said.role}, "metadata", METADATA_BYTES)
     item = memory_item_pb2.MemoryItem(
         id=to_item_id(session_id, said.id),
@@ -107,11 +116,14 @@ def message_hit(session_id: str, hit: wire.Hit, index: wire.IndexState) -> Memor
         tags=[VECTOR],
         metadata=metadata,
         user_id=said.user_id,
-        create_time=said.create_time,
-        update_time=said.update_time,
+        create_time=_timestamp(said.create_time),
+        update_time=_timestamp(said.update_time),
     )
-    score = max(0.0, hit.score) / (WORDS if index.words_only else 1 + WORDS)
-    return MemoryItemHit.from_proto(wire.MemoryItemHit(item=item, score=min(1.0, score)))
+    return MemoryItemHit.from_proto(wire.MemoryItemHit(item=item, score=min(1.0, max(0.0, score))))
+
+
+def _timestamp(time: datetime | None) -> Timestamp | None:
+    return None if time is None else to_timestamp(time)
 
 
 def best_hits(given: Sequence[MemoryItemHit], said: Sequence[MemoryItemHit], k: int) -> list[MemoryItemHit]:

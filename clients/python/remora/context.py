@@ -8,7 +8,8 @@ from typing import Annotated, Any, ClassVar, Literal, Self, TypeAlias, TypedDict
 from remora import formats
 from remora._bounds import Between, Time
 from remora._views import Decoders, View, unchanged, view
-from remora.facts import fact_times
+from remora.blocks import MemoryContent, said_hit
+from remora.facts import Fact, StaticFact, fact_times
 from remora.media import media_names
 from remora.messages import Message
 from remora.search import IndexState
@@ -40,6 +41,8 @@ RENDERINGS: Mapping[Rendering | None, memory_service_pb2.Rendering.ValueType] = 
     "system_prompt": memory_service_pb2.RENDERING_SYSTEM_PROMPT,
 }
 FACT_SECTIONS = ("static_facts", "facts")
+APART = (*FACT_SECTIONS, "recalled")
+"""What `MemoryContent` has besides chat messages."""
 PREVIEW = 60
 """How many characters of a message `print(context)` shows."""
 SECTIONS: Mapping[memory_service_pb2.Section.ValueType, Section] = {
@@ -106,6 +109,7 @@ class Item(View):
         reason: Why it was chosen, for people.
         uncounted: What it holds that is not counted, for people, such as `audio`.
         partial: Whether its text is truncated, because of `allow_partial`.
+        fact: The fact of the user that the message is made of; None for everything else.
     """
 
     message: Message
@@ -116,6 +120,7 @@ class Item(View):
     reason: str
     uncounted: tuple[str, ...] = ()
     partial: bool = False
+    fact: Fact | None = None
 
     @classmethod
     def from_proto(cls, item: memory_service_pb2.Item) -> Self:
@@ -128,6 +133,7 @@ class Item(View):
         "section": lambda wire: SECTIONS.get(wire.section, "recent"),
         "uncounted": lambda wire: tuple(wire.uncounted),
         "score": lambda wire: wire.score if wire.HasField("score") else None,
+        "fact": lambda wire: Fact.from_proto(wire.fact) if wire.HasField("fact") else None,
     }
 
 
@@ -197,6 +203,22 @@ class Context:
     def to_langchain(self) -> list[Any]:
         """LangChain's message objects; those that came in so are equal. Needs langchain-core."""
         return formats.to_langchain(self._sent())
+
+    def to_memory_content(self) -> MemoryContent:
+        """The context as the proposal for Ballerina's agents has it: static facts, facts and recalled messages apart.
+
+        All other messages are `chat_messages`: the system text, working memories, the summary and the newest messages.
+        The score of a match is that of the context's search, up to 1; what came with a match has 0.
+        """
+        found = {section: [item for item in self.items if item.section == section] for section in APART}
+        return MemoryContent(
+            chat_messages=[item.message for item in self.items if item.section not in APART],
+            static_facts=[StaticFact(item.message.text, item.message.id) for item in found["static_facts"]],
+            extracted_facts=[item.fact for item in found["facts"] if item.fact is not None],
+            vector_matches=[
+                said_hit(item.conversation_id, item.message, item.score or 0.0) for item in found["recalled"]
+            ],
+        )
 
     def _sent(self) -> Iterator[Message]:
         """The messages that a model is sent."""

@@ -49,7 +49,7 @@ def weigh(renderer: Renderer, section: Section, messages: Sequence[ContextMessag
     measured = renderer.measured(section, messages)
     here = {message.conversation_id for message in messages}
     around = {conversation_id: len(conversation_id.encode()) + ITEM_BYTES for conversation_id in here}
-    sizes = [len(message.encoded) + around[message.conversation_id] for message in messages]
+    sizes = [len(message.encoded) + len(message.fact) + around[message.conversation_id] for message in messages]
     if not measured.text_bytes:
         return list(map(Weight, measured.measures, sizes))
     sizes = [size + text for size, text in zip(sizes, measured.text_bytes, strict=True)]

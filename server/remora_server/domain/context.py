@@ -114,7 +114,7 @@ class Item(Struct, frozen=True, gc=False):
     """One message of a context, or one fact: `encoded` is the message in wire form, `tokens` what it costs as rendered.
 
     `uncounted` is what it holds that is not counted. `partial` says that its text is truncated. `fact_id` is that of a
-    fact of the user, or names the user's working memory.
+    fact of the user, or names the user's working memory; `fact` is the fact in wire form.
     """
 
     encoded: bytes
@@ -127,6 +127,7 @@ class Item(Struct, frozen=True, gc=False):
     uncounted: tuple[str, ...] = ()
     partial: bool = False
     fact_id: str = ""
+    fact: bytes = b""
 
 
 class Context(Struct, frozen=True):

@@ -57,7 +57,8 @@ class Origins(Struct, frozen=True):
         uncounted = renderer.uncounted(section, message) if message.images or message.uncounted else ()
         partial = place in self.pinned.partial
         return Item(
-            message.encoded, place[0], place[1], section, score, tokens, reason, uncounted, partial, fact_id
+            message.encoded, place[0], place[1], section, score, tokens, reason, uncounted, partial, fact_id,
+            message.fact,
         )  # fmt: skip
 
     def _found(self, section: Section, place: Place) -> tuple[int | None, float | None]:

@@ -22,8 +22,8 @@ Place: TypeAlias = tuple[str, int]
 
 
 class ContextMessage(Struct, frozen=True, gc=False):
-    """The parts of a message that decide its place in a context. `encoded` is the message in wire form, opaque to the
-    domain.
+    """The parts of a message that decide its place in a context. `encoded` is the message in wire form, and `fact` the
+    fact of a user that it was made of; both are opaque to the domain.
 
     `sent_time` is the server's create time if the caller gave none. The rest is as in `domain.costs.ChatMessage`. What
     contexts make for each message is without `gc`: it is never part of a cycle, and looking for cycles among it takes a
@@ -44,6 +44,7 @@ class ContextMessage(Struct, frozen=True, gc=False):
     images: tuple[Image, ...] = ()
     uncounted: tuple[str, ...] = ()
     id: str = ""
+    fact: bytes = b""
 
     @property
     def place(self) -> Place:

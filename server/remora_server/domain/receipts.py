@@ -53,7 +53,7 @@ class Texts(Struct, frozen=True):
 class ReplyItem(Struct, frozen=True, gc=False):
     """A message of a reply, in wire form. `rest` is what the reply has beside it; `uid` is the conversation's, 0 where
     the message is of none, but was made from the request, or (with a `fact_id`) from a fact or the working memory of
-    the user. One that has no sequence is kept under `kept_at`.
+    the user. One that has no sequence is kept under `kept_at`. `fact` is that fact, in wire form.
     """
 
     conversation_id: str
@@ -62,6 +62,12 @@ class ReplyItem(Struct, frozen=True, gc=False):
     rest: bytes
     fact_id: str = ""
     kept_at: int = OF_SUMMARY
+    fact: bytes = b""
+
+    @property
+    def digest(self) -> int:
+        """What a receipt names it by."""
+        return digest(self.encoded + self.fact)
 
 
 class ReceiptDraft(Struct, frozen=True):
@@ -86,11 +92,17 @@ class ReceiptDraft(Struct, frozen=True):
     @property
     def size(self) -> int:
         """An estimate of its size in bytes."""
-        return len(self.request) + len(self.reply) + sum(len(item.encoded) + len(item.rest) for item in self.items)
+        return (
+            len(self.request)
+            + len(self.reply)
+            + sum(len(item.encoded) + len(item.rest) + len(item.fact) for item in self.items)
+        )
 
 
 class ReceiptItem(Struct, frozen=True):
-    """A message that a receipt names. `digest` is that of its wire form then. A fact has its id, and no `uid`."""
+    """A message that a receipt names. `digest` is that of its wire form then (with that of the fact, if it was made of
+    one). A fact has its id, and no `uid`.
+    """
 
     conversation_id: str
     uid: int
@@ -139,6 +151,13 @@ class ReceiptPage(Struct, frozen=True):
     revision: int
 
 
+class Content(Struct, frozen=True):
+    """What a receipt keeps of an item, in wire form: its message, and the fact that this was made of."""
+
+    message: bytes
+    fact: bytes = b""
+
+
 class ReceiptStore(Protocol):
     """Keeps receipts, and with them the messages as they were: see `domain.store`."""
 
@@ -153,8 +172,8 @@ class ReceiptStore(Protocol):
     def list(self, read: Read, query: ReceiptQuery) -> ReceiptPage:
         """A page of receipts."""
 
-    def contents(self, read: Read, receipt: Receipt) -> Sequence[bytes | None]:
-        """The messages of a receipt in wire form; None for erased ones."""
+    def contents(self, read: Read, receipt: Receipt) -> Sequence[Content | None]:
+        """What is kept of the items of a receipt; None for erased ones."""
 
 
 def digest(data: bytes) -> int:

@@ -28,6 +28,7 @@ from tests.storage.opening import READ, WRITE, open_store
 from tests.storage.test_formats import FORMATS, unpacked
 
 from remora.v1.conversation_pb2 import Conversation
+from remora.v1.fact_pb2 import Fact
 from remora.v1.memory_service_pb2 import SetWorkingMemoryRequest
 from remora.v1.message_pb2 import Message as WireMessage
 from remora_server.domain.conversations import ConversationDraft
@@ -136,7 +137,8 @@ def of_server(tmp_path_factory: pytest.TempPathFactory) -> Written:
     store.windows.summarize(WRITE, "trip", uid, Cover(moved.revision, 9, moved.revision), summary)
     system = ReplyItem("", 0, WireMessage(role="system", text="Be brief.").SerializeToString(), b"")
     said = WireMessage(id="f", user_id="ann", role="user", text="Ann likes trains.")
-    fact = ReplyItem("", 0, said.SerializeToString(), b"", fact_id="f")
+    known = Fact(id="f", subject="user", predicate="likes", object="trains", text=said.text)
+    fact = ReplyItem("", 0, said.SerializeToString(), b"", fact_id="f", fact=known.SerializeToString())
     draft = ReceiptDraft(
         id="r",
         tenant_id=WRITE.tenant_id,

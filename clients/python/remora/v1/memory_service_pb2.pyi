@@ -2450,6 +2450,7 @@ class Item(_message.Message):
     REASON_FIELD_NUMBER: _builtins.int
     UNCOUNTED_FIELD_NUMBER: _builtins.int
     PARTIAL_FIELD_NUMBER: _builtins.int
+    FACT_FIELD_NUMBER: _builtins.int
     conversation_id: _builtins.str
     """Its conversation; empty for a fact and the user's working memory."""
     section: Global___Section.ValueType
@@ -2472,6 +2473,10 @@ class Item(_message.Message):
     def uncounted(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """What it holds that is not counted, for people: `audio`, `image of unknown size`. Empty: everything is counted."""
 
+    @_builtins.property
+    def fact(self) -> _fact_pb2.Fact:
+        """The fact of the user that the message is made of, as it was recorded. Unset for everything else."""
+
     def __init__(
         self,
         *,
@@ -2483,10 +2488,11 @@ class Item(_message.Message):
         reason: _builtins.str = ...,
         uncounted: _abc.Iterable[_builtins.str] | None = ...,
         partial: _builtins.bool = ...,
+        fact: _fact_pb2.Fact | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_score", b"_score", "message", b"message", "score", b"score"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_score", b"_score", "fact", b"fact", "message", b"message", "score", b"score"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_score", b"_score", "conversation_id", b"conversation_id", "message", b"message", "partial", b"partial", "reason", b"reason", "score", b"score", "section", b"section", "tokens", b"tokens", "uncounted", b"uncounted"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_score", b"_score", "conversation_id", b"conversation_id", "fact", b"fact", "message", b"message", "partial", b"partial", "reason", b"reason", "score", b"score", "section", b"section", "tokens", b"tokens", "uncounted", b"uncounted"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__score: _TypeAlias = _typing.Literal["score"]  # noqa: Y015
     _WhichOneofArgType__score: _TypeAlias = _typing.Literal["_score", b"_score"]  # noqa: Y015

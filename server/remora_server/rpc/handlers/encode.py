@@ -42,6 +42,11 @@ def index_state(state: IndexState) -> memory.IndexState:
     )
 
 
+def with_fact(fact: bytes, rest: bytes) -> bytes:
+    """The fields of a context's item besides its message, with the fact in wire form; empty: there is none."""
+    return wire.with_element(memory.Item.FACT_FIELD_NUMBER, fact, rest) if fact else rest
+
+
 def add_placed(messages: Iterable[Placed], add: Callable[[], AppendedMessage]) -> None:
     """Put the outcome of each message of a write into the reply. A separate list would be copied."""
     for message in messages:

@@ -99,12 +99,14 @@ class FactHandlers(Struct, frozen=True):
         """Facts as they are recorded now, as far as they are there."""
         for fact_id in ids:
             with suppress(FactNotFound):
-                yield _shown(self.facts.get(Read(write.tenant_id, deadline=write.deadline), user_id, fact_id)[0])
+                yield wire.shown_fact(
+                    self.facts.get(Read(write.tenant_id, deadline=write.deadline), user_id, fact_id)[0]
+                )
 
     @quick
     def get_fact(self, call: Call, request: pb.GetFactRequest) -> pb.GetFactResponse:
         encoded, revision = self.facts.get(call.read(request), request.user_id, request.fact_id)
-        return pb.GetFactResponse(fact=_shown(encoded), revision=revision)
+        return pb.GetFactResponse(fact=wire.shown_fact(encoded), revision=revision)
 
     def list_facts(self, call: Call, request: pb.ListFactsRequest) -> pb.ListFactsResponse:
         after = self.page_tokens.position(call, request, PartPosition)
@@ -112,7 +114,9 @@ class FactHandlers(Struct, frozen=True):
         passing = FactFilter(request.subject, request.predicate, decode.fact_times(request.times))
         page = self.facts.list(call.read(request), request.user_id, passing, after, size)
         token = self.page_tokens.make(call, request, page.following) if page.following else ""
-        return pb.ListFactsResponse(facts=map(_shown, page.encoded), next_page_token=token, revision=page.revision)
+        return pb.ListFactsResponse(
+            facts=map(wire.shown_fact, page.encoded), next_page_token=token, revision=page.revision
+        )
 
     def search_facts(self, call: Call, request: pb.SearchFactsRequest) -> bytes:
         query = FactQuery(
@@ -201,12 +205,4 @@ def _drafted(draft: FactDraft) -> fact_pb2.Fact:
 
 
 def _hit(hit: ItemHit) -> bytes:
-    return pb.FactHit(fact=_shown(hit.encoded), score=hit.score).SerializeToString()
-
-
-def _shown(encoded: bytes) -> fact_pb2.Fact:
-    """A fact as it is returned, without what only the server reads."""
-    fact = fact_pb2.Fact.FromString(encoded)
-    for name in ("values", "indexed", "model", "version"):
-        fact.ClearField(name)
-    return fact
+    return pb.FactHit(fact=wire.shown_fact(hit.encoded), score=hit.score).SerializeToString()

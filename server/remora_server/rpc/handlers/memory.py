@@ -161,7 +161,7 @@ class MemoryHandlers(Struct, frozen=True):
             pb.AssembleContextResponse.ITEMS_FIELD_NUMBER,
             pb.Item.MESSAGE_FIELD_NUMBER,
             [item.encoded for item in context.items],
-            rests,
+            [encode.with_fact(item.fact, rest) for item, rest in zip(context.items, rests, strict=True)],
         )
         encoded = rest.SerializeToString()
         if rest.receipt_id:
@@ -297,7 +297,7 @@ def _component(component: Component) -> pb.Component:
 
 
 def _item_rests(items: Sequence[Item]) -> list[bytes]:
-    """The fields of each item besides its message. What many have in common is encoded once."""
+    """The fields of each item besides its message and its fact. What many have in common is encoded once."""
     common: dict[Hashable, bytes] = {}
     rests = []
     for item in items:
@@ -395,6 +395,7 @@ def _context_items(context: Context, rests: Sequence[bytes]) -> tuple[ReplyItem,
                 rest,
                 item.fact_id,
                 OF_MEMORY if item.section is memory else OF_SUMMARY,
+                item.fact,
             )
             for item, rest in zip(context.items, rests, strict=True)
         ]

@@ -21,6 +21,7 @@ from remora_server.domain.receipts import (
     OF_MEMORY,
     OF_SUMMARY,
     Change,
+    Content,
     Receipt,
     ReceiptItem,
     ReceiptQuery,
@@ -34,7 +35,7 @@ from remora_server.domain.receipts import (
 from remora_server.domain.renderings import EARLIER_ROLE
 from remora_server.domain.workflows import PartPosition
 from remora_server.rpc.calls import Call
-from remora_server.rpc.handlers import decode
+from remora_server.rpc.handlers import decode, encode
 from remora_server.rpc.handlers.page_tokens import PageTokens
 
 QUOTED = 80
@@ -89,7 +90,7 @@ class ReceiptHandlers(Struct, frozen=True):
         field = fields.CONTEXT_FIELD_NUMBER if found.is_context else fields.SEARCH_FIELD_NUMBER
         return wire.elements(field, [reply]) + rest.SerializeToString()
 
-    def _texts(self, receipt: Receipt, contents: Sequence[bytes | None]) -> Texts:
+    def _texts(self, receipt: Receipt, contents: Sequence[Content | None]) -> Texts:
         """The texts of a reply, rendered again from the messages that still exist."""
         if not receipt.is_context:
             return Texts()
@@ -97,7 +98,7 @@ class ReceiptHandlers(Struct, frozen=True):
         for item, content in zip(receipt.items, contents, strict=True):
             if content is not None:
                 shown = pb.Item.FromString(item.rest)
-                message = self.reader.message(shown.conversation_id, content)
+                message = self.reader.message(shown.conversation_id, content.message)
                 messages[Section[_section(shown)]].append(message)
         return texts_of(receipt.text_form, receipt.conversation_id, messages)
 
@@ -121,14 +122,16 @@ class ReceiptHandlers(Struct, frozen=True):
         return frozenset(number for number, content in enumerate(contents) if content is None)
 
 
-def _reply(receipt: Receipt, contents: Sequence[bytes | None], texts: Texts) -> bytes:
+def _reply(receipt: Receipt, contents: Sequence[Content | None], texts: Texts) -> bytes:
     """The reply with the items that still exist, built as it was then."""
     items = zip(receipt.items, contents, strict=True)
     if not receipt.is_context:
-        hits = [wire.elements(pb.Hit.MESSAGE_FIELD_NUMBER, [each]) + item.rest for item, each in items if each]
+        hits = [wire.with_element(pb.Hit.MESSAGE_FIELD_NUMBER, each.message, item.rest) for item, each in items if each]
         return wire.elements(pb.SearchMessagesResponse.HITS_FIELD_NUMBER, hits) + receipt.reply
     shown = [
-        wire.elements(pb.Item.MESSAGE_FIELD_NUMBER, [each]) + item.rest for item, each in items if each is not None
+        wire.with_element(pb.Item.MESSAGE_FIELD_NUMBER, each.message, encode.with_fact(each.fact, item.rest))
+        for item, each in items
+        if each
     ]
     rest = pb.AssembleContextResponse.FromString(receipt.reply)
     rest.text = texts.whole

@@ -21,6 +21,7 @@ from remora_server.domain.messages import Plan
 from remora_server.domain.receipts import (
     OF_MEMORY,
     OF_SUMMARY,
+    Content,
     Receipt,
     ReceiptDraft,
     ReceiptItem,
@@ -415,16 +416,20 @@ class Receipts:
         except ConversationNotFound:
             return 0
 
-    def contents(self, read: Read, receipt: Receipt) -> Sequence[bytes | None]:
+    def contents(self, read: Read, receipt: Receipt) -> Sequence[Content | None]:
         return [self._item(read, item) for item in receipt.items]
 
-    def _item(self, read: Read, item: ReceiptItem) -> bytes | None:
+    def _item(self, read: Read, item: ReceiptItem) -> Content | None:
         if item.uid != OF_FACT:
             place = _place_of(item.uid, item.user_id, item.sequence)
-            return self._content(read, place, RECEIPT_CONTENTS.encode_key(item.revision, item.digest))
+            kept = self._content(read, place, RECEIPT_CONTENTS.encode_key(item.revision, item.digest))
+            return None if kept is None else Content(kept)
         place = Partition(RECEIPT_FACTS, 0, RECEIPT_FACTS.encode_partition(item.user_id, item.message_id))
         found, _ = self._records.get(read, place, RECEIPT_FACTS.encode_key(item.digest))
-        return None if found is None else ReceiptFact.FromString(found.body).data
+        if found is None:
+            return None
+        fact = ReceiptFact.FromString(found.body)
+        return Content(fact.data, fact.fact)
 
 
 _TEXT_FORMS = {
@@ -462,7 +467,7 @@ def _name_items(
     scopes: dict[tuple[str, int, str], int] = {}
     names: list[tuple[int, int, int, str, int]] = []
     for item in items:
-        uid, marked = item.uid or own_uid, digest(item.encoded)
+        uid, marked = item.uid or own_uid, item.digest
         known = found.get((uid, "" if item.uid else own_user, marked))
         if item.fact_id:
             uid, known = OF_FACT, _Known(own_user, item.fact_id, OF_FACT, 0)
@@ -498,7 +503,9 @@ def _content(item: ReplyItem, owner: ReceiptScope, uid: int, marked: int) -> _Co
 
 
 def _fact(item: ReplyItem, owner: ReceiptScope, tenant_id: str) -> _Fact:
-    stored = ReceiptFact(user_id=owner.user_id, fact_id=item.fact_id, digest=digest(item.encoded), data=item.encoded)
+    stored = ReceiptFact(
+        user_id=owner.user_id, fact_id=item.fact_id, digest=item.digest, data=item.encoded, fact=item.fact
+    )
     return _Fact(stored, tenant_id)
 
 

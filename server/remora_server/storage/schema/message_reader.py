@@ -6,7 +6,7 @@ from typing import TypeAlias
 
 from msgspec.structs import replace
 
-from remora.v1 import fact_pb2, message_pb2
+from remora.v1 import message_pb2
 from remora_server import _native, wire
 from remora_server.domain.context_messages import SYSTEM, USER, ContextMessage
 from remora_server.domain.costs import ToolCall
@@ -48,12 +48,12 @@ class StoredMessageReader:
         return replace(self.message("", made.SerializeToString()), sequence=sequence)
 
     def fact(self, encoded: bytes, sequence: int) -> ContextMessage:
-        stored = fact_pb2.Fact.FromString(encoded)
+        fact = wire.shown_fact(encoded)
         # The time tells a fact from the same one that was forgotten and is recorded again.
         made = message_pb2.Message(
-            id=stored.id, role=USER, text=stored.text, user_id=stored.user_id, create_time=stored.record_time
+            id=fact.id, role=USER, text=fact.text, user_id=fact.user_id, create_time=fact.record_time
         )
-        return replace(self.message("", made.SerializeToString()), sequence=sequence)
+        return replace(self.message("", made.SerializeToString()), sequence=sequence, fact=fact.SerializeToString())
 
     def with_text(self, message: ContextMessage, text: str, token_count: int) -> ContextMessage:
         stored = message_pb2.Message.FromString(message.encoded)

@@ -1157,14 +1157,17 @@ class ReceiptFact(_message.Message):
     FACT_ID_FIELD_NUMBER: _builtins.int
     DIGEST_FIELD_NUMBER: _builtins.int
     DATA_FIELD_NUMBER: _builtins.int
+    FACT_FIELD_NUMBER: _builtins.int
     user_id: _builtins.str
     """The user."""
     fact_id: _builtins.str
     """The fact."""
     digest: _builtins.int
-    """The digest of `data`."""
+    """The digest of `data` and `fact`, one after the other."""
     data: _builtins.bytes
     """The message that was made of it, in wire form."""
+    fact: _builtins.bytes
+    """It, in wire form. Empty in receipts of earlier versions."""
     def __init__(
         self,
         *,
@@ -1172,10 +1175,11 @@ class ReceiptFact(_message.Message):
         fact_id: _builtins.str = ...,
         digest: _builtins.int = ...,
         data: _builtins.bytes = ...,
+        fact: _builtins.bytes = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["data", b"data", "digest", b"digest", "fact_id", b"fact_id", "user_id", b"user_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["data", b"data", "digest", b"digest", "fact", b"fact", "fact_id", b"fact_id", "user_id", b"user_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

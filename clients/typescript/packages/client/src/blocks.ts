@@ -7,14 +7,16 @@ import { type AppendedMessage, Conversation } from "./conversation.js";
 import { ConversationNotFoundError, RemoraError } from "./errors.js";
 import { Facts } from "./facts.js";
 import type { ConversationService } from "./generated/remora/v1/conversation_service_pb.js";
-import type { Fact, StaticFact } from "./generated/remora/v1/fact_pb.js";
+import { type Fact, type StaticFact, StaticFactSchema } from "./generated/remora/v1/fact_pb.js";
 import { Operator } from "./generated/remora/v1/filter_pb.js";
 import type { MemoryItemFilterSchema } from "./generated/remora/v1/memory_item_pb.js";
 import {
+  type AssembleContextResponse,
   type Hit,
   type MemoryItemHit,
   MemoryItemHitSchema,
   type MemoryService,
+  Section,
   WeightsSchema,
 } from "./generated/remora/v1/memory_service_pb.js";
 import { type Message, MessageSchema } from "./generated/remora/v1/message_pb.js";
@@ -39,6 +41,9 @@ const MAX_TOKENS = 2_000;
 const BLANKS = /[\s\p{Cc}]+/gu;
 /** The weight of words beside a cosine, as in the scores of memory items. */
 const WORDS = 0.5;
+
+/** What a MemoryContent has besides chat messages. */
+const APART = [Section.STATIC_FACTS, Section.FACTS, Section.RECALLED];
 
 /** A text of the user's, or a message. */
 export type Said = string | AppendedMessage;
@@ -98,6 +103,26 @@ export class MemoryContent {
     this.staticFacts = parts.staticFacts ?? [];
     this.extractedFacts = parts.extractedFacts ?? [];
     this.vectorMatches = parts.vectorMatches ?? [];
+  }
+
+  /**
+   * A context as the proposal has it: static facts, facts and recalled messages apart. All other messages are
+   * `chatMessages`: the system text, working memories, the summary and the newest messages. The score of a match is that
+   * of the context's search, up to 1; what came with a match has 0.
+   */
+  static ofContext({ items }: Pick<AssembleContextResponse, "items">): MemoryContent {
+    const of = (...sections: Section[]) => items.filter(({ section }) => sections.includes(section));
+    const chat = items.filter(({ section }) => !APART.includes(section));
+    return new MemoryContent({
+      chatMessages: chat.map(({ message }) => message ?? create(MessageSchema)),
+      staticFacts: of(Section.STATIC_FACTS).map(({ message: { id = "", text = "" } = {} }) =>
+        create(StaticFactSchema, { id, content: text }),
+      ),
+      extractedFacts: of(Section.FACTS).flatMap(({ fact }) => (fact === undefined ? [] : [fact])),
+      vectorMatches: of(Section.RECALLED).map(({ conversationId, message, score = 0 }) =>
+        saidHit(conversationId, message, score),
+      ),
+    });
   }
 
   /**
@@ -444,16 +469,18 @@ function likeItems(): MessageInitShape<typeof WeightsSchema> {
 
 /** A message of a session's conversation as an item of vector memory. Its score is as that of items. */
 function messageHit(sessionId: string, { message, score }: Hit, wordsOnly: boolean): MemoryItemHit {
+  return saidHit(sessionId, message, score / (wordsOnly ? WORDS : 1 + WORDS));
+}
+
+/** A message of a session as an item of vector memory. A score below 0 is 0, one above 1 is 1. */
+function saidHit(sessionId: string, message: Message | undefined, score: number): MemoryItemHit {
   const { id = "", text = "", role = "", userId = "", createTime, updateTime } = message ?? {};
   const times = { ...(createTime && { createTime }), ...(updateTime && { updateTime }) };
   const item = {
     ...{ id: itemId(sessionId, id), text, tags: [VECTOR], metadata: metadataOf(sessionId, role), userId },
     ...times,
   };
-  return create(MemoryItemHitSchema, {
-    item,
-    score: Math.min(1, Math.max(0, score) / (wordsOnly ? WORDS : 1 + WORDS)),
-  });
+  return create(MemoryItemHitSchema, { item, score: Math.min(1, Math.max(0, score)) });
 }
 
 /** The `k` best of both, best first. What was both given and said is there once. */

@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { afterEach, beforeEach, describe, test } from "node:test";
 import { create } from "@bufbuild/protobuf";
-import { StaticFactSchema } from "../src/generated/v1.js";
+import { Section, StaticFactSchema } from "../src/generated/v1.js";
 import { InvalidFieldError, MemoryContent, Remora, UnsupportedByBlockError, WrongTypeError } from "../src/index.js";
 import { failureOf } from "./failures.js";
 import { server } from "./fresh.js";
@@ -43,6 +43,38 @@ describe("the blocks of a user", () => {
     ].join("\n");
     assert.equal(content.toXml(), expected);
     assert.equal(content.systemPrompt("Be brief."), `Be brief.\n\n${expected}`);
+  });
+
+  test("are made of a context, within its budget", async () => {
+    await remora.memory.setStaticFacts({ facts: [{ id: "s", content: "Offices close at 6." }] });
+    await remora.blocks("sarah").extractive.update("hr", "I live in Colombo.");
+    const chat = remora.conversation("hr", { userId: "sarah" });
+    await chat.append([
+      { id: "old", role: "user", text: "The alarm code of Colombo is 4711." },
+      { role: "assistant", text: "Noted." },
+      { id: "new", role: "user", text: "What is the alarm code of Colombo?" },
+    ]);
+
+    const known = { facts: {}, staticFacts: true, query: "alarm code of Colombo" };
+    const context = await chat.context(300, { system: "Be brief.", recentMessages: 1, ...known });
+    const content = MemoryContent.ofContext(context);
+    assert.deepEqual(facts(content.chatMessages), ["Be brief.", "What is the alarm code of Colombo?"]);
+    assert.deepEqual(
+      content.staticFacts.map(({ id, content: text }) => [id, text]),
+      [["s", "Offices close at 6."]],
+    );
+    const { hits } = await remora.facts("sarah").search("alarm code of Colombo");
+    assert.deepEqual(
+      content.extractedFacts,
+      hits.map(({ fact }) => fact),
+    );
+    assert.deepEqual(texts(content.vectorMatches), ["The alarm code of Colombo is 4711.", "Noted."]);
+    assert.equal(content.vectorMatches[0]?.item?.id, "hr/old");
+    const recalled = context.items.filter(({ section }) => section === Section.RECALLED);
+    assert.deepEqual(
+      content.vectorMatches.map(({ score }) => score),
+      recalled.map(({ score = 0 }) => Math.min(1, score)),
+    );
   });
 
   test("show nothing where nothing is remembered, and nothing that was stored begins a line", () => {
