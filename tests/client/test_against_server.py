@@ -192,6 +192,16 @@ def test_messages_are_deleted_and_cleared(memory: Remora) -> None:
     assert chat.messages() == []
 
 
+def test_what_edits_have_the_storage_limit_prune_is_counted(memory: Remora) -> None:
+    chat = memory.create_conversation("c", user_id="sarah", storage_limit=2)
+    chat.append([says("a", "a"), says("b", "b")])
+
+    written = chat.edit([edits.Remove("b"), edits.Append(says("c", "c")), edits.Append(says("d", "d"))])
+
+    assert [message.id for message in chat.messages()] == ["c", "d"]
+    assert written.deleted_messages == 2
+
+
 def test_a_conversation_is_created_updated_listed_and_deleted(memory: Remora) -> None:
     chat = memory.create_conversation(user_id="sarah", title="Leave", storage_limit=10, metadata={"a": 1})
     chat.update(title="Work abroad", storage_limit=None, attributes={"team": 7})
@@ -203,6 +213,7 @@ def test_a_conversation_is_created_updated_listed_and_deleted(memory: Remora) ->
     assert (record.title, record.storage_limit, record.metadata) == ("Work abroad", None, {"a": 1})
     assert record.attributes == {"team": 7}
     assert [found.id for found in listed] == [chat.id]
+    assert memory.user("sarah").conversations() == listed
     assert memory.count_conversations() == 2
     assert chat.delete() == 0
     assert memory.count_conversations() == 1
@@ -214,6 +225,8 @@ def test_conversations_are_listed_in_the_order_asked_for(memory: Remora) -> None
 
     assert [found.title for found in memory.list_conversations(order_by="title", descending=False)] == ["a", "b", "c"]
     assert [found.title for found in memory.list_conversations(order_by="create_time", limit=2)] == ["c", "a"]
+    of_nobody = memory.user("default").conversations(order_by="title", descending=False, skip=1)
+    assert [found.title for found in of_nobody] == ["b", "c"]
 
 
 def test_working_memory_of_conversations_and_users(memory: Remora) -> None:
@@ -257,7 +270,7 @@ def test_steps_come_back_in_order(memory: Remora) -> None:
     chat.save_steps(list(reversed(steps)))
 
     assert [step.id for step in chat.steps(operation_id="op")] == ["s0", "s1", "s2", "s3"]
-    assert [step.id for step in chat.steps(last=2)] == ["s2", "s3"]
+    assert [step.id for step in chat.steps(limit=2)] == ["s2", "s3"]
 
 
 def test_a_deleted_user_leaves_nothing(memory: Remora) -> None:

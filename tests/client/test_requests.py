@@ -493,7 +493,7 @@ def test_the_last_steps_are_listed(client: Remora, server: ScriptedServer) -> No
     step = Step("s1", "tool_call", arguments={"city": "Rome"})
     server.answer("ListSteps", history.ListStepsResponse(steps=[step.to_proto("c", "u")]))
 
-    assert client.conversation("c").steps(operation_id="op", last=5) == [step]
+    assert client.conversation("c").steps(operation_id="op", limit=5) == [step]
 
     request = server.request(history.ListStepsRequest)
     assert (request.operation_id, request.limit) == ("op", 5)

@@ -267,7 +267,7 @@ class AsyncConversation:
         return Appended(
             messages=tuple(map(AppendedMessage.from_proto, response.messages)),
             revision=response.revision,
-            deleted_messages=response.deleted_messages,
+            deleted_messages=response.deleted_messages + response.pruned_messages,
         )
 
     async def get(self, *, timeout: Seconds | None = None) -> ConversationRecord:
@@ -367,9 +367,9 @@ class AsyncConversation:
         await self._calls.write(self._calls.stubs.history.SaveSteps, request, timeout, request_id)
 
     async def steps(
-        self, *, operation_id: Id | None = None, last: Count | None = None, timeout: Seconds | None = None
+        self, *, operation_id: Id | None = None, limit: Count | None = None, timeout: Seconds | None = None
     ) -> list[Step]:
-        """The steps of the operation `operation_id` or of all, in order, or the `last` ones.
+        """The steps of the operation `operation_id` or of all, in order: the newest `limit`, or all.
 
         Each page of 1,000 has the timeout.
         """
@@ -377,9 +377,9 @@ class AsyncConversation:
             conversation_id=self.id,
             user_id=self.user_id,
             operation_id=operation_id or "",
-            limit=last or 0,
+            limit=limit or 0,
             page_size=LARGEST_PAGE,
         )
         method = self._calls.stubs.history.ListSteps
-        steps = await self._calls.items(method, request, lambda page: page.steps, limit=last, timeout=timeout)
+        steps = await self._calls.items(method, request, lambda page: page.steps, limit=limit, timeout=timeout)
         return list(map(Step.from_proto, steps))

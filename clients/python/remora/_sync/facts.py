@@ -58,7 +58,8 @@ class Facts:
     ) -> ExtractedFacts:
         """Finds what the user says of itself in a text, adds it, and returns it with its ids.
 
-        With `dry_run`, nothing is added, and there are no ids.
+        With `dry_run`, nothing is added, and there are no ids. A fact is returned as it was said here: `get` has what
+        the server sets besides the id, such as how often it was said.
 
         The server's chat model finds it; without one, if it fails, or with `by_patterns`, patterns for English do. The
         `extractor` of each fact says which. What the user denies or says no longer holds, as in "I no longer live in

@@ -4,12 +4,13 @@
 from typing import Unpack
 
 from remora._arguments import checked
-from remora._bounds import IndexWait, RequestId, Seconds
+from remora._bounds import Count, IndexWait, Limit, RequestId, Seconds
 from remora._sync.blocks import MemoryBlocks
-from remora._sync.calls import Calls
+from remora._sync.calls import Calls, page_size
 from remora._sync.facts import Facts
 from remora._sync.memory_items import MemoryItems
 from remora._sync.working_memory import WorkingMemory
+from remora.conversations import ConversationRecord, Order, list_request
 from remora.embeddings import Embedding
 from remora.search import Query, SearchOptions, SearchResult, search_request
 from remora.v1 import conversation_service_pb2 as wire
@@ -48,6 +49,25 @@ class User:
     def blocks(self) -> MemoryBlocks:
         """The user's long-term memory in blocks: static, extractive and vector memory."""
         return MemoryBlocks(self._calls, self.id)
+
+    def conversations(
+        self,
+        *,
+        order_by: Order | None = None,
+        descending: bool = True,
+        limit: Limit | None = 100,
+        skip: Count = 0,
+        timeout: Seconds | None = None,
+    ) -> list[ConversationRecord]:
+        """The user's conversations, newest update first: at most `limit` (None: all), without the first `skip`.
+
+        `order_by` is `update_time` (the default), `create_time` or `title`; with `descending` the last comes first.
+        Each page of 1,000 has the timeout.
+        """
+        given = list_request(self.id, "", order_by, descending=descending, page_size=page_size(limit), skip=skip)
+        method = self._calls.stubs.conversations.ListConversations
+        found = self._calls.items(method, given, lambda page: page.conversations, limit=limit, timeout=timeout)
+        return list(map(ConversationRecord.from_proto, found))
 
     def search(
         self,
