@@ -185,6 +185,14 @@ class LocalStore:
 
     def _build(self, options: StoreOptions, count_tokens: CountTokens) -> None:
         self._counted = (0, 0)
+        context = self._build_writing()
+        self._build_conversations(context, count_tokens)
+        self._build_records(context, options)
+        self._build_search(options)
+        self._build_transfers(context, count_tokens)
+
+    def _build_writing(self) -> StoreContext:
+        """What all nouns write and read by."""
         locks, clock = Locks(Level.CONVERSATIONS), SteadyClock()
         self.commits = Commits(self.core, self.database, self.applier, self.requests)
         self.loader = Loader(self.core, self.database, self.applier, locks)
@@ -202,7 +210,7 @@ class LocalStore:
             conversation_locks=locks,
         )
         self.expiry = Expiry(self.core, self.database, self.commits, self.records, clock)
-        context = StoreContext(
+        return StoreContext(
             core=self.core,
             database=self.database,
             commits=self.commits,
@@ -214,6 +222,9 @@ class LocalStore:
             new_id=_native.new_id,
             nobodys_parts=NobodysParts(),
         )
+
+    def _build_conversations(self, context: StoreContext, count_tokens: CountTokens) -> None:
+        """Conversations, and what is read of them."""
         events = WindowEvents(self.core.accepted())
 
         def on_deleted(uid: int, revision: int) -> None:
@@ -232,6 +243,10 @@ class LocalStore:
             on_cleared=self.receipts.cleared,
         )
         self.steps = Steps(context, self.conversations)
+        self.working_memories = WorkingMemories(context, self.conversations, self.receipts)
+
+    def _build_records(self, context: StoreContext, options: StoreOptions) -> None:
+        """Records by key that belong to no conversation."""
         self.workflow_runs = WorkflowRuns(context)
         self.workflow_steps = WorkflowSteps(context)
         self.timeline_events = TimelineEvents(context)
@@ -242,7 +257,6 @@ class LocalStore:
         self.vectors = Vectors(context, self.collections, vector_index)
         self.items = Items(context, ItemIndex(self.core, self.database, self.commits, options.vector_bytes))
         self.memory_items = MemoryItems(context, self._text_index(MEMORY_ITEMS, options))
-        self.working_memories = WorkingMemories(context, self.conversations, self.receipts)
         self.facts = Facts(
             context,
             self._text_index(FACTS, options),
@@ -254,11 +268,9 @@ class LocalStore:
         values = ChannelValues(context)
         self.checkpoints = Checkpoints(context, values)
         self.threads = Threads(context, values, is_deleted=self.receipts.is_deleted)
-        self.exports = Exports(context, self.conversations)
-        self.imports = Imports(
-            context, self.collections, self.windows, count_tokens=count_tokens, on_puts=self.queues.add_imported
-        )
-        self.users = Users(context, self.windows, on_erased=self._on_erased)
+
+    def _build_search(self, options: StoreOptions) -> None:
+        """The search of messages."""
         self.index = RecallIndex(
             self.core,
             self.database,
@@ -268,6 +280,14 @@ class LocalStore:
             bounds=Bounds(options.recall_bytes, options.search_bytes, options.searches),
             waiters=options.waiting_searches,
         )
+
+    def _build_transfers(self, context: StoreContext, count_tokens: CountTokens) -> None:
+        """What goes across all nouns."""
+        self.exports = Exports(context, self.conversations)
+        self.imports = Imports(
+            context, self.collections, self.windows, count_tokens=count_tokens, on_puts=self.queues.add_imported
+        )
+        self.users = Users(context, self.windows, on_erased=self._on_erased)
         folder = None if self._directory is None else self._directory.backups
         self.backups = Backups(self.database, self.commits, self.expiry, folder, self.store_id.hex())
 
