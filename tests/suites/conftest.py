@@ -6,6 +6,7 @@ import asyncio
 import tempfile
 import uuid
 from collections.abc import AsyncIterator, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -43,11 +44,25 @@ def own_server() -> Iterator[Server]:
         server.kill()
 
 
+@dataclass(frozen=True)
+class Silent:
+    """A server that takes connections and never answers. `reached` is set once somebody has sent it something."""
+
+    endpoint: str
+    reached: asyncio.Event
+
+
 @pytest.fixture
-async def silent() -> AsyncIterator[str]:
-    """The endpoint of a server that takes connections and never answers."""
-    listening = await asyncio.start_server(lambda _reader, _writer: None, "127.0.0.1", 0)
-    yield f"127.0.0.1:{listening.sockets[0].getsockname()[1]}"
+async def silent() -> AsyncIterator[Silent]:
+    """Such a server."""
+    reached = asyncio.Event()
+
+    async def take(reader: asyncio.StreamReader, _writer: asyncio.StreamWriter) -> None:
+        await reader.read(1)
+        reached.set()
+
+    listening = await asyncio.start_server(take, "127.0.0.1", 0)
+    yield Silent(f"127.0.0.1:{listening.sockets[0].getsockname()[1]}", reached)
     listening.close()
 
 

@@ -19,7 +19,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from tests.patience import PATIENCE
-from tests.suites.conftest import Server
+from tests.suites.conftest import Server, Silent
 from tests.suites.langgraph.conftest import patient_saver, patient_store
 
 from remora.errors import ClientClosedError, DeadlineExceededError, InvalidFieldError, RemoraError
@@ -277,10 +277,10 @@ async def test_calls_of_one_turn_that_end_at_their_deadline_do_not_wait_for_anot
     assert all(isinstance(result, DeadlineExceededError) for result in results)
 
 
-async def test_what_is_under_way_when_a_saver_is_closed_fails(silent: str) -> None:
-    saver = RemoraSaver(silent, timeout=PATIENCE)
+async def test_what_is_under_way_when_a_saver_is_closed_fails(silent: Silent) -> None:
+    saver = RemoraSaver(silent.endpoint, timeout=PATIENCE)
     under_way = [asyncio.create_task(saver.aget_tuple(config(thread))) for thread in "ab"]
-    await asyncio.sleep(0.1)
+    await asyncio.wait_for(silent.reached.wait(), PATIENCE)
 
     await saver.aclose()
 

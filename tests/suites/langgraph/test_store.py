@@ -23,7 +23,7 @@ from langgraph.store.base import (
 )
 from langgraph.store.memory import InMemoryStore
 from tests.patience import PATIENCE
-from tests.suites.conftest import Server
+from tests.suites.conftest import Server, Silent
 from tests.suites.langgraph.conftest import patient_client, patient_store
 
 from remora.errors import ClientClosedError, DeadlineExceededError, InvalidFieldError, ModelUnreachableError
@@ -540,7 +540,7 @@ async def test_a_call_that_is_refused_fails_alone(server: Server, tenant: str) -
 
 
 async def test_calls_of_one_turn_that_end_at_their_deadline_do_not_wait_for_another(
-    silent: str, monkeypatch: pytest.MonkeyPatch
+    silent: Silent, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: list[list[Op]] = []
 
@@ -549,7 +549,7 @@ async def test_calls_of_one_turn_that_end_at_their_deadline_do_not_wait_for_anot
         raise DeadlineExceededError("no answer")
 
     monkeypatch.setattr("remora.langgraph.store._Tick._results", ends)
-    async with RemoraStore(silent) as store:
+    async with RemoraStore(silent.endpoint) as store:
         results = await asyncio.gather(*(store.aget(NS, key) for key in "abc"), return_exceptions=True)
 
     assert [[op.key for op in ops] for ops in asked] == [["a", "b", "c"]]  # type: ignore[union-attr]
@@ -558,11 +558,11 @@ async def test_calls_of_one_turn_that_end_at_their_deadline_do_not_wait_for_anot
 
 @pytest.mark.parametrize("kind", [RemoraStore, AsyncRemoraStore])
 async def test_what_is_under_way_or_waits_when_a_store_is_closed_fails(
-    kind: type[RemoraStore | AsyncRemoraStore], silent: str
+    kind: type[RemoraStore | AsyncRemoraStore], silent: Silent
 ) -> None:
-    store = kind(silent, timeout=PATIENCE)
+    store = kind(silent.endpoint, timeout=PATIENCE)
     under_way = asyncio.create_task(store.aget(NS, "a"))
-    await asyncio.sleep(0.1)
+    await asyncio.wait_for(silent.reached.wait(), PATIENCE)
     waits = asyncio.create_task(store.aget(NS, "b"))
     await asyncio.sleep(0)
 

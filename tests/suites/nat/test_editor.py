@@ -13,7 +13,7 @@ from nat.builder.context import ContextState
 from nat.memory.interfaces import MemoryEditor
 from nat.memory.models import MemoryItem
 from tests.patience import PATIENCE
-from tests.suites.conftest import Server
+from tests.suites.conftest import Server, Silent
 
 from remora import AsyncRemora, Condition, PathCondition
 from remora.errors import DeadlineExceededError, InvalidArgumentError, RemoraError, WrongTypeError
@@ -495,8 +495,8 @@ def test_what_waits_behind_when_its_loop_ends_holds_up_no_other(server: Server, 
     assert memories(asyncio.run(found())) == ["milk"]
 
 
-async def test_two_loops_at_once_cannot_add_behind(silent: str) -> None:
-    async with AsyncRemora(silent, timeout=PATIENCE) as client:
+async def test_two_loops_at_once_cannot_add_behind(silent: Silent) -> None:
+    async with AsyncRemora(silent.endpoint, timeout=PATIENCE) as client:
         editor = RemoraEditor(client, write_behind=True)
         await editor.add_items([remembered("tea")])
 
@@ -507,8 +507,10 @@ async def test_two_loops_at_once_cannot_add_behind(silent: str) -> None:
             await asyncio.to_thread(beside)
 
 
-async def test_who_waits_behind_a_client_that_is_closed_goes_on(silent: str, caplog: pytest.LogCaptureFixture) -> None:
-    async with AsyncRemora(silent, timeout=PATIENCE) as client:
+async def test_who_waits_behind_a_client_that_is_closed_goes_on(
+    silent: Silent, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with AsyncRemora(silent.endpoint, timeout=PATIENCE) as client:
         editor = RemoraEditor(client, write_behind=True)
         await editor.add_items([remembered("tea")])
         flushing = asyncio.create_task(editor.flush())
