@@ -87,7 +87,8 @@ def test_a_second_import_adds_nothing_and_puts_what_has_changed_in_its_place(imp
 def test_what_is_left_out_is_said(importing: Importing) -> None:
     weighed = {**TURNS[0], "weight": 1}
 
-    code, said = importing.run([{"messages": [weighed, {"content": "?"}, "?"], "tools": []}, "no JSON", [1], {"a": 1}])
+    conversation = {"messages": [weighed, {"content": "?"}, "?"], "tools": []}
+    code, said = importing.run([conversation, "no JSON", [1], {"a": 1}, "[" * 100_000])
 
     assert code == 0
     assert said == [
@@ -95,7 +96,7 @@ def test_what_is_left_out_is_said(importing: Importing) -> None:
         "line 1, message 1: weight is not imported",
         "line 1, message 2 is skipped: it has no role",
         "line 1, message 3 is skipped: it has no role",
-        *(f"line {line} is skipped: it is neither a chat message nor an object with messages" for line in (2, 3, 4)),
+        *(f"line {line} is skipped: it is neither a chat message nor an object with messages" for line in (2, 3, 4, 5)),
         "1 message imported",
     ]
     assert importing.messages("chat-1") == TURNS[:1]
@@ -119,7 +120,9 @@ def test_only_the_first_of_many_lines_that_are_left_out_are_shown(importing: Imp
     assert said[-2] == "10 more lines like these are left out"
 
 
-@pytest.mark.parametrize("line", [{"kind": "format", "version": 1}, "", "words", [{"role": "user", "content": "hi"}]])
+@pytest.mark.parametrize(
+    "line", [{"kind": "format", "version": 1}, "", "words", "[" * 100_000, [{"role": "user", "content": "hi"}]]
+)
 def test_what_holds_no_chat_messages_has_its_own_users(importing: Importing, line: object) -> None:
     code, said = importing.run([line], "--user", "ana")
 

@@ -300,6 +300,8 @@ def test_a_value_without_a_version_is_named(file: Checkpoints) -> None:
             f"checkpoint has a version of channel 'n' that is too large: {1 << 63}",
         ),
         ({"metadata": b"{"}, "metadata is not a map: Input data was truncated"),
+        ({"metadata": b'{"a":' + b"[" * 100_000}, "metadata is nested too deeply"),
+        ({"checkpoint": b"\x81\xa1a" + b"\x91" * 100_000}, "checkpoint is nested too deeply"),
     ],
 )
 def test_a_file_with_a_wrong_row_is_not_copied(file: Checkpoints, columns: dict[str, object], why: str) -> None:

@@ -172,6 +172,8 @@ def test_what_differs_is_named_and_left_as_it_is(store: Store) -> None:
     [
         ({"value": b"{"}, "table store, row 2: value is not JSON: Input data was truncated"),
         ({"value": b"[1]"}, "table store, row 2: value is not a JSON object"),
+        ({"value": b"[" * 100_000}, "table store, row 2: value is nested too deeply"),
+        ({"value": b'{"a":"\xff"}'}, "table store, row 2: value is not UTF-8"),
         ({"prefix": b"\xff"}, "table store, row 2: prefix is not a text"),
         ({"created_at": "yesterday"}, "table store, row 2: created_at is not a time: 'yesterday'"),
         ({"ttl_minutes": "soon"}, "table store, row 2: ttl_minutes is not a number"),
@@ -222,8 +224,10 @@ def test_another_file_is_refused(store: Store) -> None:
     store.execute("DROP TABLE store")
     assert store.run() == (1, ["remora: {file} has no table store: it is not a file of LangGraph's SqliteStore"])
 
-    store.file.write_bytes(b'{"role": "user"}\n')
-    assert store.run() == (1, ["remora: {file} is not an SQLite file"])
+    whole = store.file.read_bytes()
+    for content in (b'{"role": "user"}\n', b"", whole[:16], whole[:99]):
+        store.file.write_bytes(content)
+        assert store.run() == (1, ["remora: {file} is not an SQLite file"])
 
     store.file.unlink()
     assert store.run() == (1, ["remora: {file} cannot be read: No such file or directory"])

@@ -190,11 +190,12 @@ def test_messages_of_older_files_have_their_content(file: VoltAgent) -> None:
     file.put_message("c", "text", "", parts=None, content='"as JSON"')
     file.put_message("c", "plain", "", parts=None, content="as it is")
     file.put_message("c", "list", "", parts=None, content='[{"type":"text","text":"a"},{"type":"text","text":"b"}]')
+    file.put_message("c", "deep", "", parts=None, content="[" * 100_000)
     file.put_message("c", "none", "", parts=None)
     file.execute(f"DROP TABLE {TABLE}_steps")
 
-    assert file.run() == all_copied(5)
-    assert file.texts("c") == ["as JSON", "as it is", "a b", ""]
+    assert file.run() == all_copied(6)
+    assert file.texts("c") == ["as JSON", "as it is", "a b", "[" * 100_000, ""]
 
 
 def test_what_deleted_conversations_left_is_not_copied(file: VoltAgent) -> None:

@@ -451,6 +451,15 @@ def test_what_stands_before_a_wrong_line_is_imported_and_counted(shared: Sidecar
     assert done(shared.endpoint, "export", "--tenant", "half", "-").count(b"\n") == 4
 
 
+def test_a_line_that_is_nested_beyond_what_python_parses_is_named(shared: Sidecar, tmp_path: Path) -> None:
+    path = tmp_path / "deep.jsonl"
+    path.write_bytes(FORMAT + b'{"kind":"message","message":' + b"[" * 100_000 + b"\n")
+
+    code, _, error = remora(shared.endpoint, "import", "--tenant", "deep", path)
+
+    assert (code, error) == (1, f"remora: {path}: line 2 is not JSON; 0 records were imported before\n")
+
+
 def is_exported(sidecar: Sidecar, tenant: str, path: Path) -> bool:
     return without_token_counts(done(sidecar.endpoint, "export", "--tenant", tenant, "-")) == path.read_bytes()
 

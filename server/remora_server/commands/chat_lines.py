@@ -40,7 +40,7 @@ def is_chat_line(line: bytes) -> bool:
     """Whether a line holds a chat message or a conversation."""
     try:
         value = json.loads(line)
-    except ValueError:
+    except (ValueError, RecursionError):
         return False
     return isinstance(value, dict) and ("messages" in value or "role" in value)
 
@@ -80,7 +80,7 @@ def _conversation(line: Line, name: str, report: Report) -> tuple[str, list[Any]
     """The id and the messages of a line's conversation. A line with one message belongs to the file's conversation."""
     try:
         value = json.loads(line.content)
-    except ValueError:
+    except (ValueError, RecursionError):
         value = None
     if isinstance(value, dict) and "role" in value:
         return name, [value]

@@ -71,7 +71,7 @@ def parse_line(line: bytes) -> dict[str, Any]:
     """A line's object. Raises LineError."""
     try:
         value = json.loads(line)
-    except ValueError:
+    except (ValueError, RecursionError):
         raise LineError("is not JSON") from None
     if not isinstance(value, dict) or not isinstance(value.get("kind"), str):
         raise LineError("is not an object with a kind")

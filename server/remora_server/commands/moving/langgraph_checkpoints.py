@@ -23,7 +23,7 @@ from remora.v1.checkpoint_pb2 import ChannelVersion, Checkpoint
 from remora_server.commands.connecting import CALL_SECONDS
 from remora_server.commands.failures import CommandFailed
 from remora_server.commands.moving.records import Copied, differences, require_equal
-from remora_server.commands.moving.sqlite_file import Row, SqliteFile
+from remora_server.commands.moving.sqlite_file import TOO_DEEP, Row, SqliteFile
 from remora_server.commands.numbers import counted
 from remora_server.commands.output import diagnostics, noting_silence, progress_of_rows
 from remora_server.commands.reported import Reported
@@ -293,6 +293,8 @@ def _members(row: Row, column: str, coder: Any, data: bytes) -> dict[str, Raw]: 
         members: dict[str, Raw] = coder.decode(data, type=dict[str, Raw])
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
         raise row.fault(column, f"is not a map: {error}") from error
+    except RecursionError as error:
+        raise row.fault(column, TOO_DEEP) from error
     return members
 
 

@@ -12,7 +12,7 @@ from remora import Remora
 from remora.v1.store_item_pb2 import StoreItem
 from remora.v1.transfer_service_pb2 import Record
 from remora_server.commands.moving.records import Copied, differences, exported, require_equal, send
-from remora_server.commands.moving.sqlite_file import Row, SqliteFile
+from remora_server.commands.moving.sqlite_file import TOO_DEEP, Row, SqliteFile
 from remora_server.commands.numbers import counted
 from remora_server.commands.output import diagnostics, progress_of_rows
 from remora_server.commands.reported import Reported
@@ -134,6 +134,10 @@ def _object(row: Row) -> bytes:
         decoded = json.decode(value)
     except DecodeError as error:
         raise row.fault("value", f"is not JSON: {error}") from error
+    except UnicodeDecodeError as error:
+        raise row.fault("value", "is not UTF-8") from error
+    except RecursionError as error:
+        raise row.fault("value", TOO_DEEP) from error
     if not isinstance(decoded, dict):
         raise row.fault("value", "is not a JSON object")
     return value

@@ -14,9 +14,12 @@ from msgspec import Struct
 from remora_server.commands.failures import CommandFailed
 
 MAGIC = b"SQLite format 3\0"
+HEADER_BYTES = 100
 WRITE_VERSION = 18
 """The offset in the header of the journal mode: 2 is a write-ahead log."""
 WITH_LOG = 2
+TOO_DEEP = "is nested too deeply"
+"""What is said of a value that Python does not parse."""
 
 
 class Text(bytes):
@@ -142,10 +145,10 @@ def opened(path: Path) -> Iterator[SqliteFile]:
     """Opens a file, which is not changed. Raises CommandFailed if it is not a SQLite file."""
     try:
         with path.open("rb") as stream:
-            head = stream.read(100)
+            head = stream.read(HEADER_BYTES)
     except OSError as error:
         raise CommandFailed(f"{path} cannot be read: {error.strerror}") from error
-    if not head.startswith(MAGIC):
+    if not head.startswith(MAGIC) or len(head) < HEADER_BYTES:
         raise CommandFailed(f"{path} is not an SQLite file")
     try:
         connection = sqlite3.connect(_address(path, head), uri=True, isolation_level=None)

@@ -38,7 +38,7 @@ def _older(row: Row) -> Parts:
     content = row.optional_text("content")
     try:
         value = json.loads(content) if content else []
-    except ValueError:
+    except (ValueError, RecursionError):
         value = content
     if isinstance(value, str):
         value = [{"type": "text", "text": value}]
