@@ -12,12 +12,17 @@ from typing import Any
 from msgspec import Struct
 
 from remora import Message
+from remora._bounds import Id
+from remora._checks import check_of
+from remora.errors import InvalidFieldError
 from remora.messages import CHAT_KEYS
 
 CONVERSATION_KEYS = frozenset({"messages", "id"})
 LARGEST_GROUP, GROUP_BYTES = 500, 1 << 20
 
 Report = Callable[[str], None]
+
+_ID = check_of(Id)
 
 
 class ChatGroup(Struct):
@@ -88,8 +93,19 @@ def _conversation(line: Line, name: str, report: Report) -> tuple[str, list[Any]
         report(f"line {line.number} is skipped: it is neither a chat message nor an object with messages")
         return name, []
     _report_unknown(value, CONVERSATION_KEYS, f"line {line.number}", report)
-    given = value.get("id")
-    return given if isinstance(given, str) and given else f"{name}-{line.number}", value["messages"]
+    return _id(value.get("id"), line, report) or f"{name}-{line.number}", value["messages"]
+
+
+def _id(given: object, line: Line, report: Report) -> str | None:
+    """The id that a line gives its conversation; None if it gives none that can be an id."""
+    if given in (None, ""):
+        return None
+    try:
+        _ID.require(given, "id")
+    except InvalidFieldError as error:
+        report(f"line {line.number}: id is not imported: {error}")
+        return None
+    return str(given)
 
 
 def _message(value: object, line: Line, index: int, report: Report) -> list[Message]:
