@@ -7,7 +7,9 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -15,7 +17,7 @@ from tests.patience import PATIENCE, eventually
 
 import remora
 from remora import AsyncRemora, Remora, errors
-from remora._local_server import is_healthy
+from remora._local_server import LocalServer, find_or_start, is_healthy
 
 HELLO = {"role": "user", "content": "hello"}
 
@@ -192,6 +194,41 @@ def test_an_async_client_starts_a_server_too() -> None:
             return memory.endpoint
 
     assert is_gone(asyncio.run(turn()))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("has_ended", [False, True], ids=["while it starts", "when it has started"])
+def test_a_start_that_is_cancelled_leaves_no_server(
+    usual_places: Path, monkeypatch: pytest.MonkeyPatch, *, has_ended: bool
+) -> None:
+    started: list[LocalServer] = []
+    has_started, goes_on = threading.Event(), threading.Event()
+
+    def start(data: str) -> LocalServer:
+        started.append(find_or_start(data))
+        has_started.set()
+        goes_on.wait(PATIENCE)
+        return started[0]
+
+    async def cancel() -> None:
+        thread = ThreadPoolExecutor(1)
+        asyncio.get_running_loop().set_default_executor(thread)
+        starting = asyncio.create_task(AsyncRemora.start(":memory:"))
+        await asyncio.sleep(0)
+        has_started.wait(PATIENCE)
+        if has_ended:
+            goes_on.set()
+            thread.submit(lambda: None).result()  # the loop stands still, and has not been told
+        starting.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await starting
+        goes_on.set()
+
+    monkeypatch.setattr("remora._async.client.find_or_start", start)
+    asyncio.run(cancel())
+
+    eventually(lambda: is_gone(started[0].endpoint))
+    assert list(usual_places.iterdir()) == []
 
 
 def test_without_the_servers_package_the_error_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:

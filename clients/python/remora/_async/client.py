@@ -122,7 +122,7 @@ class AsyncRemora:
         Needs the package remora-server, unless a server is found. Raises ServerNotStartedError, with what the server
         wrote, if none can be started.
         """
-        server = await backend.in_thread(lambda: find_or_start(data))
+        server = await backend.made_in_thread(lambda: find_or_start(data), LocalServer.release)
         client = cls(server.endpoint, token=token, tenant=tenant, timeout=timeout, agent_id=agent_id, run_id=run_id)
         client._server = server
         return client

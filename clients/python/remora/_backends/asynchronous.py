@@ -1,6 +1,7 @@
 """grpc.aio, for the async client."""
 
 import asyncio
+import threading
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Protocol, TypeAlias, TypeVar
 
@@ -82,6 +83,30 @@ def inherit(channel: Channel) -> None:
 async def in_thread(work: Callable[[], Result]) -> Result:
     """The result of work that blocks; other tasks run meanwhile."""
     return await asyncio.to_thread(work)
+
+
+async def made_in_thread(make: Callable[[], Result], release: Callable[[Result], None]) -> Result:
+    """What a function makes that blocks. It is released where the task that waits for it is cancelled."""
+    lock, made = threading.Lock(), list[Result]()
+    is_wanted = True
+
+    def work() -> None:
+        result = make()
+        with lock:
+            if is_wanted:
+                made.append(result)
+                return
+        release(result)
+
+    try:
+        await asyncio.to_thread(work)
+    except asyncio.CancelledError:
+        with lock:
+            is_wanted = False
+        if made:
+            await asyncio.shield(asyncio.to_thread(release, made[0]))
+        raise
+    return made[0]
 
 
 async def sleep(seconds: float) -> None:

@@ -67,6 +67,11 @@ def in_thread(work: Callable[[], Result]) -> Result:
     return work()
 
 
+def made_in_thread(make: Callable[[], Result], release: Callable[[Result], None]) -> Result:  # noqa: ARG001 - not cancelled
+    """What a function makes that blocks, as the caller does."""
+    return make()
+
+
 def sleep(seconds: float) -> None:
     """Blocks the thread."""
     time.sleep(seconds)
