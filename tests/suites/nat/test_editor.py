@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 import subprocess
 import sys
 from typing import Any
@@ -334,11 +335,25 @@ async def test_one_text_is_no_list_of_ids_or_tags(editor: RemoraEditor) -> None:
 
 
 async def test_what_is_no_json_in_metadata_becomes_text(editor: RemoraEditor) -> None:
-    await editor.add_items([remembered("tea", metadata={"at": pytest})])
+    await editor.add_items([remembered("tea", metadata={"at": pytest, "scores": [math.nan, -math.inf]})])
 
     [item] = await editor.search("tea", user_id="sarah")
 
-    assert item.metadata == {"at": str(pytest)}
+    assert item.metadata == {"at": str(pytest), "scores": ["NaN", "-Infinity"]}
+
+
+async def test_metadata_that_nobody_can_write_is_named(editor: RemoraEditor) -> None:
+    endless: dict[str, Any] = {}
+    endless["itself"] = endless
+    deep: dict[str, Any] = {}
+    for _ in range(100_000):
+        deep = {"in": deep}
+
+    for metadata in (endless, deep):
+        item = remembered("tea")
+        item.metadata = metadata
+        with pytest.raises(InvalidArgumentError, match="metadata cannot be stored as JSON: "):
+            await editor.add_items([item])
 
 
 async def test_long_and_blank_queries_are_no_mistake(editor: RemoraEditor) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 from nat.memory.models import MemoryItem
 from pydantic import Field
 
+from remora import _refusals
 from remora import memory_items as remora
 
 USER_CONTEXT = "user_context"
@@ -23,15 +24,23 @@ class RemoraMemoryItem(MemoryItem):
 
 
 def to_remora(item: MemoryItem, context: Mapping[str, Any], ttl: float | None) -> remora.MemoryItem:
-    """An item to be added. What JSON cannot hold in its metadata becomes text."""
+    """An item to be added. Values that JSON cannot hold in its metadata, NaN too, become text."""
     metadata = {**item.metadata, **({USER_CONTEXT: context} if context and USER_CONTEXT not in item.metadata else {})}
     return remora.MemoryItem(
         item.memory or "",
         conversation=item.conversation or (),
         tags=item.tags,
-        metadata=json.loads(json.dumps(metadata, default=str)),
+        metadata=_plain(metadata),
         ttl=ttl,
     )
+
+
+def _plain(metadata: Mapping[str, Any]) -> Any:  # noqa: ANN401 - JSON
+    """The metadata as JSON has it. Raises InvalidFieldError for what has no end, or too many levels for Python."""
+    try:
+        return json.loads(json.dumps(metadata, default=str), parse_constant=str)
+    except (ValueError, RecursionError) as error:
+        raise _refusals.invalid("metadata", f"cannot be stored as JSON: {error}; give what JSON can hold") from error
 
 
 def from_remora(hit: remora.MemoryItemHit) -> RemoraMemoryItem:
