@@ -15,6 +15,8 @@ from remora.filters import Where, where_to_proto
 from remora.v1 import memory_item_pb2, memory_service_pb2
 
 METADATA_BYTES = 64 << 10
+LEAST_TTL, MOST_TTL = 0.001, 3_155_760_000
+"""Seconds that an item may live: up to 100 years."""
 
 Tag: TypeAlias = Annotated[str, Name(256)]
 """1 to 256 bytes."""
@@ -68,7 +70,7 @@ class MemoryItem(View):
         metadata: Mapping[str, Any] | None = None,
         id: OptionalId | None = None,  # noqa: A002 - the field's name
         expire_time: Time | None = None,
-        ttl: Annotated[float, Between(0.001, 3_155_760_000)] | None = None,
+        ttl: Annotated[float, Between(LEAST_TTL, MOST_TTL)] | None = None,
     ) -> None:
         """`ttl` is how many seconds the item lives from its write on, instead of an `expire_time`: up to 100 years."""
         if ttl is not None and expire_time is not None:

@@ -108,6 +108,23 @@ def test_a_misspelt_option_is_refused(tmp_path: Path) -> None:
         load_config(path)
 
 
+@pytest.mark.parametrize(
+    ("option", "why"),
+    [
+        ("ttl: .inf", "less than or equal to 3155760000"),
+        ("ttl: 3155760001", "less than or equal to 3155760000"),
+        ("ttl: 0.0001", "greater than or equal to 0.001"),
+        ("timeout: .inf", "a finite number"),
+    ],
+)
+def test_a_time_that_no_item_or_call_can_have_is_refused(tmp_path: Path, option: str, why: str) -> None:
+    path = tmp_path / "workflow.yml"
+    path.write_text(f"memory:\n  saved:\n    _type: remora\n    {option}\n")
+
+    with pytest.raises(ValueError, match=why):
+        load_config(path)
+
+
 async def test_an_agent_recalls_what_its_user_said_before_a_restart(written: Any, own_server: Server) -> None:  # noqa: ANN401
     path = written(endpoint=own_server.endpoint)
     async with load_workflow(path) as workflow:

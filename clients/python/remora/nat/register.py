@@ -8,6 +8,7 @@ from nat.data_models.memory import MemoryBaseConfig
 from pydantic import ConfigDict, Field, SecretStr
 
 from remora._async.client import AsyncRemora
+from remora.memory_items import LEAST_TTL, MOST_TTL
 from remora.nat.editor import RemoraEditor
 
 
@@ -29,7 +30,10 @@ class RemoraMemoryConfig(MemoryBaseConfig, name="remora"):  # type: ignore[call-
     token: SecretStr | None = Field(default=None, description="The token, if the sidecar wants one.")
     tenant: str | None = Field(default=None, description="The tenant, if the sidecar wants no token.")
     timeout: float = Field(
-        default=2.0, gt=0, description="The deadline of each operation in seconds, with all of its retries."
+        default=2.0,
+        gt=0,
+        allow_inf_nan=False,
+        description="The deadline of each operation in seconds, with all of its retries.",
     )
     fail_open: bool = Field(
         default=False,
@@ -41,7 +45,12 @@ class RemoraMemoryConfig(MemoryBaseConfig, name="remora"):  # type: ignore[call-
         description="Whether items are added in the background. The user's next search waits for them, so that it "
         "finds them. A failure is only logged, and items that still wait when the process dies are lost.",
     )
-    ttl: float | None = Field(default=None, gt=0, description="How many seconds items live. Default: for ever.")
+    ttl: float | None = Field(
+        default=None,
+        ge=LEAST_TTL,
+        le=MOST_TTL,
+        description="How many seconds items live, from 0.001 to 100 years. Default: for ever.",
+    )
     threshold: float | None = Field(
         default=None, ge=0, le=1, description="Only items with this score or a higher one are found. Default: any."
     )
