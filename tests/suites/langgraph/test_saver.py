@@ -382,8 +382,13 @@ async def test_a_list_of_a_config_without_a_thread_shows_no_other_threads(server
 
 
 def test_metadata_that_is_no_json_is_named(saver: RemoraSaver) -> None:
-    with pytest.raises(TypeError, match="'when'"):
-        put(saver, config("t"), checkpoint("1"), when=object())
+    endless: list[object] = []
+    for _ in range(100_000):
+        endless = [endless]
+
+    for wrong in (object(), endless):
+        with pytest.raises(TypeError, match="'when'"):
+            put(saver, config("t"), checkpoint("1"), when=wrong)
 
 
 HALF = "a\ud800b"

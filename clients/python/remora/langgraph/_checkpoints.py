@@ -232,11 +232,11 @@ def to_json(members: Mapping[str, Any], what: str) -> bytes:
     """Members as JSON. Raises TypeError, which names the one that JSON does not have."""
     try:
         return json.dumps(members, separators=(",", ":"), allow_nan=False).encode()
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, RecursionError) as error:
         for key, value in members.items():
             try:
                 json.dumps({key: value}, allow_nan=False)
-            except (TypeError, ValueError):
+            except (TypeError, ValueError, RecursionError):
                 raise TypeError(f"{what} must be JSON, and {key!r} is not: {error}") from error
         raise
 
