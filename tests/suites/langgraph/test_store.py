@@ -174,6 +174,29 @@ def test_orders_compare_numbers_as_numbers_and_texts_as_texts(store: RemoraStore
     assert sorted(keys(store.search(NS, filter={"score": {"$gte": 10}}))) == ["b", "c"]
     assert sorted(keys(store.search(NS, filter={"score": {"$gt": 9, "$lt": 10.5}}))) == ["b"]
     assert keys(store.search(NS, filter={"score": {"$gt": "2026-01-01"}})) == ["f"]
+    assert sorted(keys(store.search(NS, filter={"score": {"$lt": 10**400}}))) == ["a", "b", "c"]
+    assert sorted(keys(store.search(NS, filter={"score": {"$gte": -(10**400)}}))) == ["a", "b", "c"]
+    assert keys(store.search(NS, filter={"score": {"$gt": 10**400}})) == []
+    assert keys(store.search(NS, filter={"score": 10**400})) == []
+
+
+def test_more_than_any_store_has_may_be_skipped_or_kept(store: RemoraStore) -> None:
+    store.put(NS, "a", {})
+
+    assert store.search(NS, offset=2**40) == []
+    assert store.list_namespaces(offset=2**40) == []
+    assert store.list_namespaces(max_depth=2**40) == [NS]
+
+
+def test_a_list_of_labels_is_a_namespace(store: RemoraStore) -> None:
+    labels = cast("Any", list(NS))
+    store.put(labels, "a", {"n": 1})
+    store.batch([PutOp(labels, "a", {"n": 2}), PutOp(NS, "a", {"n": 3})])
+
+    found = store.get(labels, "a")
+
+    assert found is not None
+    assert found.value == {"n": 3}
 
 
 def test_a_name_with_dots_is_a_path(store: RemoraStore) -> None:
@@ -647,17 +670,25 @@ def test_a_wrong_configuration_is_named(given: dict[str, Any], said_so: str) -> 
         RemoraStore(**given)
 
 
+def nested(levels: int) -> list[Any]:
+    outermost: list[Any] = []
+    for _ in range(levels):
+        outermost = [outermost]
+    return outermost
+
+
 WRONG_VALUES: list[tuple[Any, str]] = [
     ("tea", r"is 'tea' \(a str\); it must be a dict"),
     ([("a", 1)], r"is \[\('a', 1\)\] \(a list\); it must be a dict"),
     (5, r"is 5 \(an int\); it must be a dict"),
     ({"a": 1, "when": {1}}, "must be JSON, and 'when' is not: Object of type set"),
     ({"a": 1, "b": float("nan")}, "must be JSON, and 'b' is not: "),
+    ({"a": 1, "b": nested(100_000)}, "is nested too deeply, in 'b'"),
     ({"a": "half \ud83d"}, r"has half of a surrogate pair, U\+D83D, which UTF-8 cannot hold"),
 ]
 
 
-@pytest.mark.parametrize(("value", "said_so"), WRONG_VALUES, ids=repr)
+@pytest.mark.parametrize(("value", "said_so"), WRONG_VALUES, ids=[said_so for _, said_so in WRONG_VALUES])
 def test_a_value_that_is_no_json_object_is_named(store: RemoraStore, value: Any, said_so: str) -> None:  # noqa: ANN401
     with pytest.raises((TypeError, ValueError), match=rf"the value of 'k' in \('users', 'sarah'\) {said_so}"):
         store.put(NS, "k", value)

@@ -37,6 +37,8 @@ from remora.v1 import store_service_pb2 as wire
 from remora.v1.store_item_pb2 import ItemKey, ItemVector, StoreItem
 
 LARGEST_PAGE = 1_000
+MOST_SKIPPED = MOST_LABELS = 2**31 - 1
+"""What the contract has for an offset and a depth: more skips, or keeps, no more."""
 MOST_AT_ONCE = 10_000
 """Operations of one request."""
 OWN_MODEL = "remora"
@@ -239,7 +241,7 @@ class Batch:
 
     def _puts(self) -> Iterable[tuple[int, PutOp]]:
         """The writes that put an item: of several of one item, the last."""
-        last = {(op.namespace, op.key): at for at, op in enumerate(self.ops) if isinstance(op, PutOp)}
+        last = {(tuple(op.namespace), op.key): at for at, op in enumerate(self.ops) if isinstance(op, PutOp)}
         puts = ((at, cast("PutOp", self.ops[at])) for at in last.values())
         return [(at, op) for at, op in puts if op.value is not None]
 
@@ -298,7 +300,7 @@ class Batch:
             namespace_prefix=op.namespace_prefix,
             filter=item_filter(op.filter) if op.filter else None,
             limit=min(op.limit, LARGEST_PAGE),
-            skip=max(op.offset, 0),
+            skip=_skipped(op),
             refresh_expiry=op.refresh_ttl,
             include_expired=self.sees_expired,
         )
@@ -402,8 +404,13 @@ def _result(op: Op, found: wire.OperationResult) -> Result:
     return None
 
 
+def _skipped(op: SearchOp | ListNamespacesOp) -> int:
+    return min(max(op.offset, 0), MOST_SKIPPED)
+
+
 def _namespace_query(op: ListNamespacesOp) -> wire.NamespaceQuery:
-    query = wire.NamespaceQuery(max_depth=op.max_depth or 0, limit=min(op.limit, LARGEST_PAGE), skip=max(op.offset, 0))
+    depth = min(op.max_depth or 0, MOST_LABELS)
+    query = wire.NamespaceQuery(max_depth=depth, limit=min(op.limit, LARGEST_PAGE), skip=_skipped(op))
     for condition in op.match_conditions or ():
         labels = wire.LabelPattern(labels=condition.path)
         if condition.match_type == "prefix":
@@ -430,6 +437,8 @@ def _json(op: PutOp) -> bytes:
         raise ValueError(f"{what} {_half(error)}") from error
     except (TypeError, ValueError) as error:
         raise type(error)(f"{what} must be JSON, and {_culprit(members)} is not: {error}") from error
+    except RecursionError as error:
+        raise ValueError(f"{what} is nested too deeply, in {_culprit(members)}") from error
 
 
 def _culprit(members: dict[str, Any]) -> str:
@@ -437,7 +446,7 @@ def _culprit(members: dict[str, Any]) -> str:
     for name, value in members.items():
         try:
             json.dumps({name: value}, allow_nan=False)
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, RecursionError):
             return repr(name)
     return "the whole"
 
