@@ -7,6 +7,7 @@ import operator
 import random
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator, Sequence
 from typing import Annotated, Any, TypedDict
 
@@ -34,7 +35,7 @@ from remora import Remora
 from remora.errors import ConversationNotFoundError, RemoraError
 from remora.formats import to_langchain
 from remora.langgraph import RemoraSaver
-from remora.langgraph._conversations import Conversations
+from remora.langgraph._conversations import Conversations, Offer
 from remora.langgraph._server import Options
 from remora.langgraph._server import Server as Connections
 
@@ -401,6 +402,36 @@ def test_what_did_not_reach_the_server_is_sent_with_any_later_checkpoint(
 
         assert held(memory) == [("m1", "tea")]
         assert held(memory, "another") == [("m2", "cake")]
+
+
+def test_what_does_not_reach_the_server_while_its_thread_is_deleted_is_not_sent(
+    saver: RemoraSaver, memory: Remora, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    is_sending, is_deleted = threading.Event(), threading.Event()
+    nobody = Connections(Options("localhost:1", None, None, 0.2))
+
+    def fail_late(offer: Offer) -> None:
+        is_sending.set()
+        is_deleted.wait(PATIENCE)
+        nobody.blocking.newest_id(offer.thread_id)
+
+    made, conversations = graph(saver), saver._conversations
+    assert conversations is not None
+    with monkeypatch.context() as patched:
+        patched.setattr(conversations, "_send", fail_late)
+        made.update_state(config(), {"messages": [HumanMessage("tea", id="m1")]})
+        is_sending.wait(PATIENCE)
+        deleting = conversations.delete("trip")
+        is_deleted.set()
+        deleting.result()
+    nobody.close()
+
+    made.invoke(say([HumanMessage("cake", id="m2")]), config("another"))
+    saver.flush_messages()
+
+    assert held(memory, "another") == [("m2", "cake")]
+    with pytest.raises(ConversationNotFoundError):
+        memory.conversation("trip").get()
 
 
 def test_a_sidecar_that_is_killed_and_started_again_gets_what_it_missed(own_server: Server) -> None:

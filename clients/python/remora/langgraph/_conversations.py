@@ -97,6 +97,7 @@ class Conversations:
         self._is_working = False
         self._newest: OrderedDict[str, str] = OrderedDict()
         self._sent: dict[str, Sent] = {}
+        self._sending: Offer | None = None
         self._due: dict[str, Offer] = {}
         self._unreached: dict[str, Offer] = {}
         self._failing: set[str] = set()
@@ -158,6 +159,8 @@ class Conversations:
         """Deletes the conversation of a thread, after what is being sent; what waits to be sent to it is dropped."""
         with self._lock:
             self._forget(thread_id)
+            if self._sending is not None and self._sending.thread_id == thread_id:
+                self._sending = None  # if it fails, it is not tried again
             self._due.pop(thread_id, None)
             self._unreached.pop(thread_id, None)
             return self._threads().submit(self._delete, thread_id)
@@ -205,7 +208,8 @@ class Conversations:
                 self._is_working = False
                 self._idle.notify_all()
                 return None
-            return self._due.pop(next(iter(self._due)))
+            self._sending = self._due.pop(next(iter(self._due)))
+            return self._sending
 
     def _remember(self, offer: Offer, sent: Sent | None) -> None:
         with self._lock:
@@ -216,8 +220,13 @@ class Conversations:
                 self._failing.discard(offer.thread_id)
 
     def _put_back(self, offer: Offer, error: Exception) -> None:
-        """Sees to it that the next checkpoint sends everything again, after it was read what the server has."""
+        """Sees to it that the next checkpoint sends everything again, after it was read what the server has.
+
+        Nothing is sent again of a thread that was deleted meanwhile.
+        """
         with self._lock:
+            if self._sending is not offer:
+                return
             is_new = offer.thread_id not in self._failing
             self._sent.pop(offer.thread_id, None)
             if isinstance(error, UnavailableError | DeadlineExceededError):
