@@ -4,11 +4,23 @@ from __future__ import annotations
 
 import asyncio
 import pickle
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 from tests.patience import PATIENCE, eventually
 
-from remora import AsyncRemora, Fact, Flush, MemoryContent, Remora, StaticFact, Summarize, UnsupportedByBlockError
+from remora import (
+    AsyncRemora,
+    Conversation,
+    Fact,
+    Flush,
+    MemoryContent,
+    Remora,
+    StaticFact,
+    Summarize,
+    UnsupportedByBlockError,
+)
 from remora.errors import RequestTooLargeError
 
 POLICY = [
@@ -81,6 +93,34 @@ def test_what_is_remembered_comes_with_the_messages_of_the_window(memory: Remora
     assert not {hit.item.text for hit in content.vector_matches} & {text for _, text in LATE}
     assert blocks.get("another day", "Form HR-101").chat_messages == []
     assert memory.user("tom").blocks.get("hr", "Form HR-101").chat_messages == []
+
+
+def test_a_window_that_moves_while_it_is_read_loses_nothing_and_says_nothing_twice(
+    memory: Remora, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    chat = memory.conversation("hr", user_id="sarah", short_term=Summarize(1, by_client=True))
+    chat.append(said(("system", "Answer briefly."), *EARLY, *LATE))
+    calls = []
+
+    def then_moved(method: Callable[..., Any]) -> Callable[..., Any]:
+        def call(self: Conversation, *given: object, **options: object) -> object:
+            calls.append(method)
+            reply = method(self, *given, **options)
+            if len(calls) == 1:
+                chat.summarize(lambda _, text: f"summary of {len(EARLY)}", keep_messages=len(LATE))
+            return reply
+
+        return call
+
+    with monkeypatch.context() as patched:
+        for name in ("messages", "window"):
+            patched.setattr(Conversation, name, then_moved(getattr(Conversation, name)))
+        content = memory.user("sarah").blocks.get("hr", "equipment")
+
+    summary, system, *rest = [(message.role, message.text) for message in content.chat_messages]
+    assert summary == ("user", f"CONVERSATION SUMMARY: summary of {len(EARLY)}")
+    assert system == ("system", "Answer briefly.")
+    assert rest == LATE
 
 
 def test_vector_memory_has_what_was_appended_to_the_conversation_and_what_was_flushed(memory: Remora) -> None:

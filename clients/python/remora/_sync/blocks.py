@@ -203,14 +203,21 @@ class MemoryBlocks:
         )
 
     def _said(self, session_id: str, timeout: float | None) -> list[Message]:
-        """The window of the session's conversation, if there is one."""
+        """The window of the session's conversation, if there is one.
+
+        The window may move between the two calls: what leaves it then is in the messages, or in the summary.
+        """
         chat = Conversation(self._calls, session_id, self._user_id)
         try:
-            summary = (chat.window(timeout=timeout)).summary
             messages = chat.messages(LARGEST_PAGE, timeout=timeout)
+            window = chat.window(timeout=timeout)
         except ConversationNotFoundError:
             return []
-        return [Message("user", f"{SUMMARY_PREFIX}{summary.text}"), *messages] if summary else messages
+        if window.summary is None:
+            return messages
+        end, system = window.summary.covers_through_sequence, window.system_sequence
+        rest = [message for message in messages if message.sequence > end or message.sequence == system]
+        return [Message("user", f"{SUMMARY_PREFIX}{window.summary.text}"), *rest]
 
     def update(self, session_id: Id, message: Said, *, timeout: Seconds | None = None) -> None:
         """Gives a message of up to 64 KiB to the blocks that take one: static memory takes none."""
