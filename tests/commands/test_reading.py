@@ -164,6 +164,20 @@ def test_a_search_shows_scores_speakers_and_where(endpoint: str) -> None:
     assert said == "found by words only: the server has no embedding model\n"
 
 
+def test_a_search_shows_more_than_one_reply_has_room_for(endpoint: str) -> None:
+    with Remora(endpoint, tenant="large", timeout=PATIENCE) as memory:
+        for number in range(5):
+            memory.conversation("tea").append({"role": "user", "content": f"tea {number} {'x' * 900_000}"})
+
+    def shown(*options: str) -> int:
+        found = done(endpoint, "search", "tea", *options, "--json", "--tenant", "large").splitlines()
+        return len({json.loads(line)["sequence"] for line in found})
+
+    assert shown("--all-users") == 5
+    assert shown("--user", "default", "--limit", "5") == 5
+    assert shown("--conversation", "tea", "--limit", "4") == 4
+
+
 def test_a_search_is_of_a_tenant_a_user_or_a_conversation(endpoint: str) -> None:
     wide: list[tuple[str, ...]] = [("--all-users",), ("--user", "tom"), ("--conversation", "work")]
     for scope in wide:
@@ -246,7 +260,8 @@ def test_a_socket_is_found_however_its_path_is_written(
         (["search", "x" * 40_000, "--all-users"], 1, "remora: query has 40,000 bytes; at most 32,768 are allowed"),
         (["log", "--limit", "0"], 2, "0 is not a whole number from 1 on"),
         (["log", "--limit", "1000000001"], 2, "1000000001 is more than 1,000,000,000"),
-        (["search", "x", "--limit", "9" * 5_000], 2, "9 is more than 1,000,000,000"),
+        (["search", "x", "--limit", "9" * 5_000], 2, "9 is more than 1,000"),
+        (["search", "x", "--all-users", "--limit", "1001"], 2, "argument --limit: 1001 is more than 1,000"),
         (["search"], 2, "the following arguments are required: QUERY"),
         (["search", "x"], 2, "say whose messages to search: --user USER, --conversation ID, or --all-users"),
         (["search", "x", "--all-users", "--user", "u"], 2, "--all-users searches all messages: leave out --user and"),

@@ -9,14 +9,14 @@ LONGEST_SECONDS = 30 * 86_400
 LARGEST_COUNT = 1_000_000_000
 
 
-def positive(text: str) -> int:
-    """A whole number from 1 to LARGEST_COUNT."""
+def positive(text: str, most: int = LARGEST_COUNT) -> int:
+    """A whole number from 1 to `most`."""
     digits = text.lstrip("0")
     if not digits.isascii() or not digits.isdigit():
         raise argparse.ArgumentTypeError(f"{text} is not a whole number from 1 on")
     # Python converts no number of more than 4,300 digits.
-    if len(digits) > len(str(LARGEST_COUNT)) or int(digits) > LARGEST_COUNT:
-        raise argparse.ArgumentTypeError(f"{text} is more than {LARGEST_COUNT:,}")
+    if len(digits) > len(str(most)) or int(digits) > most:
+        raise argparse.ArgumentTypeError(f"{text} is more than {most:,}")
     return int(digits)
 
 

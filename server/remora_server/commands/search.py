@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import argparse
 import re
+from collections.abc import Iterator
+from functools import partial
+from itertools import chain, islice
 from typing import Any
 
 from remora import Hit, Remora
@@ -17,6 +20,7 @@ from remora_server.commands.parsing import name
 from remora_server.commands.printable import printable
 
 SHORTEST_WORD = 3
+MOST_HITS = 1_000
 FOUND_WORD = "bold underline"
 WHY_WORDS_ONLY: dict[WordsOnlyReason, str] = {
     "profile": "as was asked",
@@ -32,7 +36,11 @@ def fill(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--conversation", type=name, help="only this conversation's messages")
     parser.add_argument("--all-users", action="store_true", help="the messages of all users of the tenant")
     parser.add_argument(
-        "--limit", type=positive, default=10, metavar="COUNT", help="the most messages to show (default: 10)"
+        "--limit",
+        type=partial(positive, most=MOST_HITS),
+        default=10,
+        metavar="COUNT",
+        help=f"the most messages to show, at most {MOST_HITS:,} (default: 10)",
     )
     add_json_flag(parser)
     add_connection_flags(parser)
@@ -42,11 +50,12 @@ def run(given: dict[str, Any]) -> None:
     """Search, and show what was found."""
     _require_scope(given)
     with connected(given) as client:
-        result = _search(client, given)
-        for hit in result:
+        pages = _pages(client, given)
+        first = next(pages)
+        for hit in islice(chain(first, chain.from_iterable(pages)), given["limit"]):
             _show(hit, given)
     if not given["json"]:
-        _note(result)
+        _note(first)
 
 
 def _require_scope(given: dict[str, Any]) -> None:
@@ -58,13 +67,22 @@ def _require_scope(given: dict[str, Any]) -> None:
         raise Misused("--all-users searches all messages: leave out --user and --conversation")
 
 
-def _search(client: Remora, given: dict[str, Any]) -> SearchResult:
+def _pages(client: Remora, given: dict[str, Any]) -> Iterator[SearchResult]:
+    """What is found, as much at a time as one reply has room for."""
+    result = _search(client, given, "")
+    yield result
+    while result.next_page_token:
+        result = _search(client, given, result.next_page_token)
+        yield result
+
+
+def _search(client: Remora, given: dict[str, Any], page_token: str) -> SearchResult:
     query, user, k = given["query"], given["user"], given["limit"]
     if given["conversation"] is not None:
-        return client.conversation(given["conversation"], user_id=user).search(query, k=k)
+        return client.conversation(given["conversation"], user_id=user).search(query, k=k, page_token=page_token)
     if user is not None:
-        return client.user(user).search(query, k=k)
-    return client.search_all_users(query, k=k)
+        return client.user(user).search(query, k=k, page_token=page_token)
+    return client.search_all_users(query, k=k, page_token=page_token)
 
 
 def _show(hit: Hit, given: dict[str, Any]) -> None:
