@@ -7,10 +7,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from grpc import StatusCode
+from tests.client.scripted_server import Failure, ScriptedServer
 from tests.patience import PATIENCE
 
 from remora import Remora
 from remora.testing import remora_server, remora_tenant  # noqa: F401 - fixtures
+from remora.v1.conversation_service_pb2 import AppendMessagesRequest
+from remora_server.commands import connecting
 from remora_server.commands.chat_lines import LARGEST_GROUP
 from remora_server.main import main
 
@@ -147,6 +151,31 @@ def test_what_holds_no_chat_messages_has_its_own_users(importing: Importing, lin
         "does not begin with a line of OpenAI chat messages, a message or an object with messages; "
         "an export has its own users and conversations: leave out --user and --conversation"
     )
+
+
+@pytest.mark.parametrize("answers", [True, False], ids=["a store that fails", "a server that ends"])
+def test_an_import_that_fails_on_its_way_is_told_to_be_repeated(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], *, answers: bool
+) -> None:
+    monkeypatch.setattr(connecting, "CALL_SECONDS", 0.3)
+    file = tmp_path / "chat.jsonl"
+    file.write_text(json.dumps(TURNS[0]))
+    endpoint = f"unix:{tmp_path}/s"
+
+    def fail(_: AppendMessagesRequest) -> Failure:
+        if not answers:
+            server._server.stop(None)
+        return Failure(StatusCode.UNAVAILABLE, "STORE_FAILED")
+
+    with ScriptedServer(endpoint) as server:
+        server.answer("AppendMessages", fail)
+        code = main(["import", str(file), "--endpoint", endpoint])
+
+    said = capsys.readouterr().err
+    why = "it failed" if answers else f"no Remora server answers at {endpoint}: start one with `remora serve`, or name"
+    assert (code, said.count("\n")) == (1, 1)
+    assert said.startswith(f"remora: {why}")
+    assert said.endswith("; run the command again: what it has stored is not stored twice\n")
 
 
 def test_a_role_that_no_model_knows_is_left_out(importing: Importing) -> None:

@@ -124,8 +124,12 @@ def _flag(field: str) -> str:
 
 
 def _told(error: RemoraError | PermissionError) -> str:
-    if isinstance(error, ConnectionFailedError) and error.tls_fault is not None:
-        return "; ".join(filter(None, (error.finding, _REMEDIES.get(error.tls_fault))))
+    if isinstance(error, RemoraError) and error.leaves_open and error.request_id:
+        error.request_id = ""  # who types a command cannot repeat a call
+        return f"{_told(error)}; run the command again: what it has stored is not stored twice"
+    if isinstance(error, ConnectionFailedError):
+        finding = (error.finding, _REMEDIES.get(error.tls_fault)) if error.tls_fault is not None else ()
+        return "; ".join(filter(None, finding)) or _nobody_answers(error.metadata["endpoint"])
     if isinstance(error, UnauthenticatedError):
         return f"{one_line(error)}; --token or ${TOKEN_VARIABLE} gives one"
     return _in_flags(error) if isinstance(error, InvalidFieldError) else one_line(error)
@@ -143,10 +147,14 @@ def _require_listener(endpoint: str) -> None:
         return
     except (OSError, ValueError) as error:
         why = error.strerror if isinstance(error, OSError) else str(error)
-        raise CommandFailed(
-            f"no Remora server answers at {endpoint} ({why}): start one with `remora serve`, or name its address with "
-            f"--endpoint or ${ENDPOINT_VARIABLE}"
-        ) from error
+        raise CommandFailed(_nobody_answers(f"{endpoint} ({why})")) from error
+
+
+def _nobody_answers(where: str) -> str:
+    return (
+        f"no Remora server answers at {where}: start one with `remora serve`, or name its address with --endpoint or "
+        f"${ENDPOINT_VARIABLE}"
+    )
 
 
 def _connect_to_socket(path: str) -> None:
