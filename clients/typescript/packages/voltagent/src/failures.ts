@@ -13,8 +13,8 @@ import {
   StorageError,
 } from "@voltagent/core";
 
-/** The fields of a run that have no bound in VoltAgent. */
-const LONG_FIELDS = /^run\.(input|output|context|workflow_state|events|metadata|suspension\.\w+)$/;
+/** The fields of a run that have no bound in VoltAgent, by the names that the client's errors have for them. */
+const LONG_FIELDS = /^run\.(input|output|context|workflowState|events|metadata|suspension\.\w+)$/;
 
 /** What a call returns, or VoltAgent's error for its failure. */
 export async function translated<T>(call: Promise<T>, conversationId = ""): Promise<T> {

@@ -158,11 +158,27 @@ describe("one state", () => {
     );
   });
 
-  test("that a run ends is stored even where its output is too large", async () => {
-    await stored(state("r", { output: 1 }));
+  test("that a run ends is stored whichever of its fields is too large", async () => {
+    const long = "x".repeat(3 << 20);
+    const events = [{ id: "e", type: "step", startTime: new Date(BEGIN).toISOString(), output: long }];
+    const fields: Partial<WorkflowStateEntry>[] = [
+      { input: long },
+      { output: long, metadata: { n: 1 } },
+      { context: [["key", long]] },
+      { workflowState: { long } },
+      { events },
+      { metadata: { long } },
+    ];
+    for (const field of fields) {
+      await stored(state("r", { output: 1 }));
+      await storage.updateWorkflowState("r", { status: "completed", ...field });
+      const named = Object.keys(field).join();
+      assert.equal((await storage.getWorkflowState("r"))?.status, "completed", named);
+    }
+  });
 
-    await storage.updateWorkflowState("r", { status: "completed", output: "x".repeat(3 << 20), metadata: { n: 1 } });
-    assert.equal((await storage.getWorkflowState("r"))?.status, "completed");
+  test("a run that waits is not stored without its output", async () => {
+    await stored(state("r"));
 
     const waiting = { status: "suspended" as const, output: "x".repeat(3 << 20) };
     await assert.rejects(storage.updateWorkflowState("r", waiting), StorageError);
