@@ -1,4 +1,4 @@
-// What of steps, spans, logs and histories is larger than the server takes: VoltAgent puts whole prompts into them, with their images.
+// What of steps, spans, logs, histories and runs is larger than the server takes: VoltAgent puts whole prompts into them, with their images.
 
 import { byteLength, decodeJson, encodeJson } from "./json.js";
 import { beginning } from "./messages.js";
@@ -39,12 +39,14 @@ export function keptPart(value: unknown, mostBytes = LARGEST_BYTES): unknown {
   return decodeJson(storedPart(value, mostBytes));
 }
 
-/** The beginning of a text that may take so many bytes; what is left out is said at its end. */
+/** The beginning of a text that may take so many bytes; what is left out is said at its end. What is no text stays, and is refused by its name. */
 export function shortened(text: string | undefined, mostBytes: number): string {
-  const whole = text ?? "";
-  const bytes = byteLength(whole);
+  if (typeof text !== "string") {
+    return text ?? "";
+  }
+  const bytes = byteLength(text);
   const said = ` … (${bytes.toLocaleString("en")} bytes)`;
-  return bytes <= mostBytes ? whole : beginning(whole, mostBytes - byteLength(said)) + said;
+  return bytes <= mostBytes ? text : beginning(text, mostBytes - byteLength(said)) + said;
 }
 
 /** The whole in JSON, or with the most that is kept of each part so that it fits; `undefined` if nothing does. */

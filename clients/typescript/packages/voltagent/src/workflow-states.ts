@@ -6,6 +6,7 @@ import { type WorkflowRun, type WorkflowRunSchema, WorkflowStatus } from "@remor
 import type { WorkflowRunQuery, WorkflowStateEntry } from "@voltagent/core";
 import { decodeJson, encodeJson } from "./json.js";
 import { present } from "./steps.js";
+import { shortened } from "./telemetry-sizes.js";
 import { dateOf, timestampOf } from "./times.js";
 
 type Run = MessageInitShape<typeof WorkflowRunSchema> & { $typeName?: never };
@@ -22,6 +23,8 @@ const STATUSES = {
 } as const satisfies Record<WorkflowStateEntry["status"], WorkflowStatus>;
 /** Where VoltAgent keeps, in the metadata, what each step was given and gave. */
 const RESTART_CHECKPOINT = "__voltagent_restart_checkpoint";
+/** Of the reason of a suspension or a cancellation. */
+const LARGEST_REASON_BYTES = 4_096;
 const NAMES = new Map(Object.entries(STATUSES).map(([name, status]) => [status as WorkflowStatus, name]));
 
 /**
@@ -180,11 +183,12 @@ function storedSuspension(suspension: Suspension | undefined): Run {
     return {};
   }
   const suspendTime = timestampOf(suspension.suspendedAt);
-  const { reason = "", stepIndex, lastEventSequence, checkpoint, suspendData } = suspension;
-  const rest = { reason, stepIndex, checkpoint: encodeJson(checkpoint), suspendData: encodeJson(suspendData) };
+  const { reason, stepIndex, lastEventSequence, checkpoint, suspendData } = suspension;
+  const rest = { stepIndex, checkpoint: encodeJson(checkpoint), suspendData: encodeJson(suspendData) };
   return {
     suspension: {
       ...rest,
+      reason: shortened(reason, LARGEST_REASON_BYTES),
       ...(suspendTime && { suspendTime }),
       ...(lastEventSequence !== undefined && { lastEventSequence: BigInt(lastEventSequence) }),
     },
@@ -214,7 +218,8 @@ function storedCancellation(cancellation: Cancellation | undefined): Run {
     return {};
   }
   const cancelTime = timestampOf(cancellation.cancelledAt);
-  return { cancellation: { reason: cancellation.reason ?? "", ...(cancelTime && { cancelTime }) } };
+  const reason = shortened(cancellation.reason, LARGEST_REASON_BYTES);
+  return { cancellation: { reason, ...(cancelTime && { cancelTime }) } };
 }
 
 function cancellationOf({ cancellation }: WorkflowRun): Cancellation | undefined {

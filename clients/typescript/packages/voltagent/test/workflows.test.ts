@@ -177,6 +177,25 @@ describe("one state", () => {
     }
   });
 
+  test("of a long reason the beginning is kept", async () => {
+    await stored(state("r"));
+    const reason = "é".repeat(4_096);
+
+    await storage.updateWorkflowState("r", {
+      status: "suspended",
+      suspension: { suspendedAt: new Date(BEGIN), stepIndex: 1, reason },
+    });
+    const kept = (await storage.getWorkflowState("r"))?.suspension?.reason;
+    await storage.updateWorkflowState("r", {
+      status: "cancelled",
+      cancellation: { cancelledAt: new Date(BEGIN), reason },
+    });
+
+    const found = await storage.getWorkflowState("r");
+    assert.deepEqual([found?.status, found?.cancellation?.reason], ["cancelled", kept]);
+    assert.match(kept ?? "", /^é{2,} … \(8,192 bytes\)$/);
+  });
+
   test("a run that waits is not stored without its output", async () => {
     await stored(state("r"));
 
