@@ -25,6 +25,15 @@ export async function translated<T>(call: Promise<T>, conversationId = ""): Prom
   }
 }
 
+/** The pages of a list, or VoltAgent's error for the failure of one. */
+export async function* translatedPages<Page>(listed: AsyncIterable<Page>): AsyncGenerator<Page, void, undefined> {
+  try {
+    yield* listed;
+  } catch (failure) {
+    throw failure instanceof RemoraError ? errorFor(failure, "") : failure;
+  }
+}
+
 /** What a call returns, or `missing` if the conversation that it names does not exist. */
 export async function orMissing<T, M>(call: Promise<T>, missing: M): Promise<T | M> {
   try {

@@ -33,7 +33,7 @@ import {
   orderOf,
   userOf,
 } from "./conversations.js";
-import { isTooLarge, orMissing, translated } from "./failures.js";
+import { isTooLarge, orMissing, translated, translatedPages } from "./failures.js";
 import { requireFields, requireList, requireText } from "./given.js";
 import { encodeJson } from "./json.js";
 import { int32, limitOf } from "./limits.js";
@@ -195,7 +195,7 @@ export class RemoraMemoryAdapter implements StorageAdapter {
   async #conversations(request: object, limit: number): Promise<Conversation[]> {
     const conversations: Conversation[] = [];
     const first = { ...request, pageSize: Math.min(limit, LARGEST_PAGE) };
-    for await (const page of pages(this.client.conversations.listConversations, first)) {
+    for await (const page of translatedPages(pages(this.client.conversations.listConversations, first))) {
       conversations.push(...page.conversations.map(conversationOf));
       if (conversations.length >= limit) {
         break;
@@ -393,7 +393,7 @@ export class RemoraMemoryAdapter implements StorageAdapter {
   async #workflowStates(request: object, limit: number): Promise<WorkflowStateEntry[]> {
     const states: WorkflowStateEntry[] = [];
     const first = { ...request, pageSize: Math.min(limit, LARGEST_PAGE) };
-    for await (const page of pages(this.client.workflows.listWorkflowRuns, first)) {
+    for await (const page of translatedPages(pages(this.client.workflows.listWorkflowRuns, first))) {
       states.push(...page.runs.map(workflowState));
       if (states.length >= limit) {
         break;

@@ -8,7 +8,7 @@ import {
   type ObservabilityStorageAdapter,
   readableLogRecordToObservabilityLog,
 } from "@voltagent/core";
-import { translated } from "./failures.js";
+import { translated, translatedPages } from "./failures.js";
 import { encodeJson } from "./json.js";
 import { int32, limitOf } from "./limits.js";
 import { logOf, spanChanges, spanOf, storedLog, storedSpan } from "./spans.js";
@@ -105,7 +105,9 @@ export class RemoraObservabilityAdapter implements ObservabilityStorageAdapter {
     if (traceId === "") {
       return spans;
     }
-    for await (const page of pages(this.client.history.listSpans, { traceId, pageSize: LARGEST_PAGE })) {
+    for await (const page of translatedPages(
+      pages(this.client.history.listSpans, { traceId, pageSize: LARGEST_PAGE }),
+    )) {
       spans.push(...page.spans.map(spanOf));
     }
     return spans;
@@ -126,7 +128,7 @@ export class RemoraObservabilityAdapter implements ObservabilityStorageAdapter {
       pageSize: Math.min(most, LARGEST_PAGE),
     };
     const traces: string[] = [];
-    for await (const page of pages(this.client.history.listTraces, request)) {
+    for await (const page of translatedPages(pages(this.client.history.listTraces, request))) {
       traces.push(...page.traces.map(({ traceId }) => traceId));
       if (traces.length >= most) {
         break;
@@ -178,7 +180,7 @@ export class RemoraObservabilityAdapter implements ObservabilityStorageAdapter {
     const logs: ObservabilityLogRecord[] = [];
     const newestFirst = Number.isFinite(limit);
     const first = { ...request, newestFirst, pageSize: Math.min(limit, LARGEST_PAGE) };
-    for await (const page of pages(this.client.history.listLogRecords, first)) {
+    for await (const page of translatedPages(pages(this.client.history.listLogRecords, first))) {
       logs.push(...page.records.map(logOf).filter(passes));
       if (logs.length >= limit) {
         break;
@@ -216,7 +218,7 @@ export class RemoraObservabilityAdapter implements ObservabilityStorageAdapter {
   /** Counts spans and traces, by a list of all traces. */
   async getStats(): Promise<ObservabilityStats> {
     const stats: ObservabilityStats = { spanCount: 0, traceCount: 0 };
-    for await (const page of pages(this.client.history.listTraces, { pageSize: LARGEST_PAGE })) {
+    for await (const page of translatedPages(pages(this.client.history.listTraces, { pageSize: LARGEST_PAGE }))) {
       for (const { spanCount, startTime } of page.traces) {
         stats.spanCount += Number(spanCount);
         stats.traceCount += 1;
