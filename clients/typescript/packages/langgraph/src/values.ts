@@ -25,10 +25,14 @@ export interface Serialised {
 
 type ReadRequest = MessageInitShape<typeof ReadCheckpointValueRequestSchema>;
 
-/** A value as its serializer writes it. */
+/**
+ * A value as its serializer writes it. What has no JSON, such as a function, is stored as `undefined`: LangGraph's serializer
+ * writes nothing for it, which it cannot read.
+ */
 export async function serialised(serde: SerializerProtocol, value: unknown): Promise<Serialised> {
   const [type, data] = await serde.dumpsTyped(value);
-  return { type, data };
+  const hasNone = type === "json" && data.length === 0 && value !== undefined;
+  return hasNone ? serialised(serde, undefined) : { type, data };
 }
 
 /** The values as a request has them, in their order: those for which it has no room are uploaded. */

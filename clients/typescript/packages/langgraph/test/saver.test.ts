@@ -93,6 +93,22 @@ describe("a saver", () => {
     assert.deepEqual((await found[0])?.[0]?.channel_values, { list: [1, 2], loose: { n: 1 } });
   });
 
+  test("has no value of what has no JSON, and the thread can be read", async () => {
+    const saver = new RemoraSaver(fresh());
+    const values = { call: () => 1, symbol: Symbol("s"), none: { toJSON: () => undefined }, list: [1] };
+    const config = await put(saver, thread(), checkpoint(values));
+    await saver.putWrites(config, Object.entries(values), "task");
+
+    const [found] = await collected(saver.list(thread()));
+
+    const [call, symbol, none] = [undefined, undefined, undefined];
+    assert.deepStrictEqual(found?.checkpoint.channel_values, { call, symbol, none, list: [1] });
+    assert.deepStrictEqual(
+      found.pendingWrites?.map(([, channel, value]) => [channel, value]),
+      Object.entries({ call, symbol, none, list: [1] }),
+    );
+  });
+
   test("gives bytes back as they were, with memory of their own", async () => {
     const saver = new RemoraSaver(fresh());
     const values = { short: new Uint8Array([1, 2]), long: new Uint8Array(3_000_000).fill(7) };
