@@ -499,12 +499,15 @@ function requireObject(operation: PutOperation): void {
   if (typeof value !== "object" || Array.isArray(value) || (value !== null && Symbol.iterator in value)) {
     throw new TypeError(`${nameOf(operation)} is ${shown(value)}; it must be an object.`); // a Map has no members in JSON
   }
+  if (value instanceof Promise) {
+    throw new TypeError(`${nameOf(operation)} is ${shown(value)}; it must be an object: await it.`);
+  }
 }
 
 /** A value as JSON. */
 function encoded(operation: PutOperation, value: Record<string, unknown>): Uint8Array {
-  const json = JSON.stringify(value);
-  if (!json.startsWith("{")) {
+  const json = jsonOf(operation, value);
+  if (!json?.startsWith("{")) {
     throw new TypeError(`${nameOf(operation)} is ${shown(value)}, which is no object in JSON.`);
   }
   const bytes = Buffer.from(wellFormed(json));
@@ -512,6 +515,15 @@ function encoded(operation: PutOperation, value: Record<string, unknown>): Uint8
     throw new RangeError(`${nameOf(operation)} has ${bytes.length} bytes as JSON; at most ${VALUE_BYTES} are allowed.`);
   }
   return bytes;
+}
+
+/** @throws TypeError for what JSON cannot hold, such as a BigInt, or an object within itself. */
+function jsonOf(operation: PutOperation, value: Record<string, unknown>): string | undefined {
+  try {
+    return JSON.stringify(value) as string | undefined; // a `toJSON` may return nothing
+  } catch (error) {
+    throw new TypeError(`${nameOf(operation)} cannot be stored as JSON: ${(error as Error).message}`, { cause: error });
+  }
 }
 
 function nameOf({ namespace, key }: PutOperation): string {

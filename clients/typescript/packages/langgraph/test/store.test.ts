@@ -175,6 +175,8 @@ describe("items", () => {
   test("that are no objects, or too large, are named, and nothing is written", async () => {
     const store = made({ index: { fields: ["text"] } });
     const large = { text: "x".repeat(3_000_000) };
+    const cyclic: Record<string, unknown> = {};
+    cyclic.self = cyclic;
     const wrong: [unknown, RegExp][] = [
       ["tea", /The value of "k" in \["users","ana"\] is "tea"; it must be an object/],
       [[1], /is \[1\]; it must be an object/],
@@ -182,6 +184,10 @@ describe("items", () => {
       [new Date(0), /is a Date, which is no object in JSON/],
       [new Map([["text", "tea"]]), /is Map\(1\) \{ 'text' => 'tea' \}; it must be an object/],
       [large, /has 3000011 bytes as JSON; at most 2097152 are allowed/],
+      [{ n: 5n }, /The value of "k" in \["users","ana"\] cannot be stored as JSON: .*BigInt/],
+      [cyclic, /The value of "k" in \["users","ana"\] cannot be stored as JSON: .*circular/],
+      [{ toJSON: () => undefined }, /The value of "k" in \["users","ana"\] is .*, which is no object in JSON/],
+      [Promise.resolve({ text: "tea" }), /is Promise .*; it must be an object: await it/],
     ];
     for (const [value, said] of wrong) {
       await assert.rejects(store.put(NS, "k", value as Record<string, unknown>, false), said);
