@@ -61,6 +61,8 @@ const OWN = ["index", "ttl", "userLabel"] as const satisfies readonly (keyof Rem
 const INDEX_KEYS = ["dims", "embeddings", "fields", "distanceType"];
 const TTL_KEYS = ["defaultTtl", "refreshOnRead"];
 const MATCHES = ["prefix", "suffix"];
+const SEARCH_KEYS = ["filter", "limit", "offset", "query"];
+const LIST_KEYS = ["prefix", "suffix", "maxDepth", "limit", "offset"];
 
 /** By what items are found in a search with a query. */
 export interface RemoraIndexConfig {
@@ -180,7 +182,7 @@ export class RemoraStore extends BaseStore {
   ): Promise<void> {
     requireLabels("namespace", namespace);
     validateNamespace(namespace);
-    const minutes = ttl !== null && typeof ttl === "object" ? ttl.ttl : ttl;
+    const minutes = minutesOf(ttl);
     const operation: RemoraPutOperation = {
       namespace,
       key,
@@ -189,6 +191,22 @@ export class RemoraStore extends BaseStore {
       ttl: minutes,
     };
     await this.batch([operation]);
+  }
+
+  /** As BaseStore's. @throws TypeError for an option that it does not have: without its filter, a search finds what is not meant. */
+  override async search(
+    namespacePrefix: string[],
+    options: Parameters<BaseStore["search"]>[1] = {},
+  ): Promise<SearchItem[]> {
+    requireLabels("namespacePrefix", namespacePrefix);
+    requireKnown("options", options, SEARCH_KEYS);
+    return super.search(namespacePrefix, options);
+  }
+
+  /** As BaseStore's. @throws TypeError for an option that it does not have. */
+  override async listNamespaces(options: Parameters<BaseStore["listNamespaces"]>[0] = {}): Promise<string[][]> {
+    requireKnown("options", options, LIST_KEYS);
+    return super.listNamespaces(options);
   }
 
   override async batch<Op extends Operation[]>(operations: Op): Promise<OperationResults<Op>> {
@@ -392,6 +410,18 @@ export class RemoraStore extends BaseStore {
     }
     return found.slice(0, wanted).map(({ labels }) => labels);
   }
+}
+
+/** The minutes that a put was given. @throws TypeError for an object without them: the item would live for ever. */
+function minutesOf(ttl: Parameters<RemoraStore["put"]>[4]): number | null | undefined {
+  if (ttl === null || typeof ttl !== "object") {
+    return ttl;
+  }
+  if (ttl instanceof Date) {
+    throw new TypeError("ttl is a Date; it must be a number of minutes.");
+  }
+  requireKnown("ttl", ttl, ["ttl"]);
+  return ttl.ttl;
 }
 
 /** @throws TypeError for a key of another store: without it, another model would embed, or items live for ever. */
