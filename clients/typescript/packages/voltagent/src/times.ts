@@ -19,10 +19,10 @@ export function isoOf(time: Timestamp | undefined): string {
   return dateOf(time).toISOString();
 }
 
-/** The time of a Date, or of a text that has one; `undefined` for anything else. */
-export function timestampOf(time: Date | string | null | undefined): Timestamp | undefined {
-  const date = typeof time === "string" ? new Date(time) : time;
-  return !date || Number.isNaN(date.getTime()) ? undefined : timestampFromDate(date);
+/** The time of a Date, of a text that has one, or of milliseconds since 1970; `undefined` for anything else. */
+export function timestampOf(time: Date | string | number | null | undefined): Timestamp | undefined {
+  const date = new Date(time ?? Number.NaN);
+  return Number.isNaN(date.getTime()) ? undefined : timestampFromDate(date);
 }
 
 /** A Date, or milliseconds since 1970, as a bound of times: the nearest that the server has. Throws RangeError for no time. */
