@@ -2,12 +2,13 @@
 
 const LARGEST = 2 ** 31 - 1;
 
-/** How many elements at most: all for no limit. */
+/** How many elements at most, as slice reads a number: all for no limit. */
 export function limitOf(limit: number | null | undefined): number {
-  return limit && limit > 0 ? limit : Number.POSITIVE_INFINITY;
+  const whole = Math.trunc(limit ?? 0);
+  return whole > 0 ? whole : Number.POSITIVE_INFINITY;
 }
 
-/** The number, or the largest that the server takes: no list is that long. */
+/** The whole number, or the largest that the server takes: no list is that long. */
 export function int32(count: number): number {
-  return Math.min(count, LARGEST);
+  return Math.min(Math.trunc(count), LARGEST);
 }

@@ -181,6 +181,14 @@ describe("getting messages", () => {
     }
   });
 
+  test("a limit that is no whole number is cut, as slice does", async () => {
+    await storage.addMessages([said("a"), said("b"), said("c")], "u", "c");
+
+    assert.deepEqual(ids(await storage.getMessages("u", "c", { limit: 1.5 })), ["c"]);
+    assert.equal((await storage.queryConversations({ limit: 1.5, offset: 0.5 })).length, 1);
+    assert.deepEqual(await storage.queryWorkflowRuns({ limit: 1.5, offset: 0.5 }), []);
+  });
+
   test("the limit counts what the roles leave; no roles are no filter", async () => {
     const roles = ["user", "assistant", "user", "system", "assistant"] as const;
     const messages = roles.map((role, place) => said(`${role}${place}`, "x", role));
