@@ -2,7 +2,12 @@
 
 import { setTimeout as sleep } from "node:timers/promises";
 import type { MessageInitShape } from "@bufbuild/protobuf";
-import { ConversationNotFoundError as ConversationMissingError, refuseMisspelt, type Remora } from "@remora/client";
+import {
+  ConnectionFailedError,
+  ConversationNotFoundError as ConversationMissingError,
+  refuseMisspelt,
+  type Remora,
+} from "@remora/client";
 import {
   type ConversationSchema,
   Merge,
@@ -285,6 +290,9 @@ export class RemoraMemory extends Memory {
     try {
       return await this.#read(userId, conversationId, asked, await this.#embedder.query(currentQuery));
     } catch (error) {
+      if (error instanceof ConnectionFailedError) {
+        return translated(Promise.reject(error)); // recent messages would be asked of the same server, for as long again
+      }
       console.warn("Semantic search failed, returning recent messages only:", error);
       return translated(this.#read(userId, conversationId, asked));
     }

@@ -9,6 +9,7 @@ import {
   InMemoryStorageAdapter,
   InMemoryVectorAdapter,
   Memory,
+  StorageError,
 } from "@voltagent/core";
 import type { UIMessage } from "ai";
 import {
@@ -466,6 +467,13 @@ describe("what it says of itself", () => {
       assert.throws(() => make({ [misspelt]: 1 }), { name: "InvalidFieldError", message });
       make({ agents: {}, url: "file::memory:", authToken: "t", tablePrefix: "v", debug: true, maxSpans: 5 });
     }
+  });
+
+  test("a semantic read asks a server that does not answer once, not for recent messages again", async () => {
+    const { client, calls } = counted({ endpoint: `unix:/tmp/${randomUUID()}`, timeoutMs: 200 });
+
+    await assert.rejects(new RemoraMemory({ client }).getMessagesWithSemanticSearch("u", "c", "which?"), StorageError);
+    assert.deepEqual(calls, ["readConversation"]);
   });
 
   test("without a server the error says how to start one", async () => {
