@@ -27,9 +27,9 @@ import { asWritten, toError } from "./status.js";
 /** What a call may be given besides its request. */
 export interface CallOptions {
   /** Milliseconds until the call's deadline, retries included. Default: the client's `timeoutMs`. */
-  timeoutMs?: number;
+  timeoutMs?: number | undefined;
   /** Cancels the call. */
-  signal?: AbortSignal;
+  signal?: AbortSignal | undefined;
 }
 
 /** What is the same for all calls of a client. */

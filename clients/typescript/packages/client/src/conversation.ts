@@ -88,9 +88,9 @@ export interface ListOptions extends Fields<
   "conversationId" | "userId" | "pageSize" | "pageToken" | "pageOrder" | "view"
 > {
   /** Whether the limit counts from the oldest message on. Default: from the newest. */
-  oldestFirst?: boolean;
+  oldestFirst?: boolean | undefined;
   /** `all`: those that have left the window, too. Default: `window`. */
-  view?: "window" | "all";
+  view?: "window" | "all" | undefined;
 }
 
 /** How a search ranks and filters. */
@@ -103,7 +103,7 @@ export interface ContextOptions extends Fields<
   "conversationId" | "userId" | "maxTokens" | "search"
 > {
   /** How to recall older messages; false: not at all. Default: true, as the server does. */
-  recall?: boolean | Fields<typeof SearchOptionsSchema, never>;
+  recall?: boolean | Fields<typeof SearchOptionsSchema, never> | undefined;
 }
 
 /** How a summary is made. */

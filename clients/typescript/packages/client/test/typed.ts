@@ -21,6 +21,15 @@ export async function right(remora: Remora, options: CallOptions): Promise<Messa
   return found;
 }
 
+/** What may be undefined is passed on as it is, also with `exactOptionalPropertyTypes`. */
+export async function undecided(remora: Remora, signal: AbortSignal | undefined): Promise<void> {
+  const timeoutMs: number | undefined = signal && 5;
+  const chat = remora.conversation("c");
+  await remora.conversations.getConversation({ conversationId: "c" }, { signal, timeoutMs });
+  await chat.messages(5, { oldestFirst: signal?.aborted, view: signal && "all" }, { signal });
+  await chat.context(500, { recall: signal?.aborted });
+}
+
 export async function wrong(remora: Remora): Promise<void> {
   // @ts-expect-error: the field has another name
   await remora.conversations.getConversation({ conversation_id: "c" });

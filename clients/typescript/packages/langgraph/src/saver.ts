@@ -50,7 +50,7 @@ export interface RemoraSaverOptions extends ConnectionOptions {
 /** Which checkpoints of a thread stay. */
 export interface PruneOptions {
   /** `keep_latest` (the default): the newest of each namespace, and what its channels are rebuilt from. `delete`: none. */
-  strategy?: keyof typeof STRATEGIES;
+  strategy?: keyof typeof STRATEGIES | undefined;
 }
 
 /** As `thread_id` of a config has it. */
