@@ -1,6 +1,6 @@
 // What packages that plug Remora into a framework have in common: the client that they call with.
 
-import { requireMeant } from "./refusals.js";
+import { requireMeant, wrongType } from "./refusals.js";
 import { OPTIONS, Remora, type RemoraOptions } from "./remora.js";
 
 /** Where the server is and whose data is meant, or a client that knows. */
@@ -39,12 +39,14 @@ export class ClientConnection {
   /**
    * Other options than those of a connection are left out; `own` are those of the package.
    *
-   * @throws InvalidFieldError for a misspelt one: without its tenant, a package would use all others' data.
+   * @throws InvalidFieldError for a misspelt one: without its tenant, a package would use all others' data; WrongTypeError for
+   * a client that is none.
    */
   constructor(options: ConnectionOptions, own: readonly string[] = []) {
     refuseMisspelt(options, own);
     const { client, endpoint, tenant, token, timeoutMs, agentId, runId, tls } = options;
-    this.#shared = client !== undefined;
+    requireClient(client);
+    this.#shared = client !== undefined && client !== null;
     this.client = client ?? new Remora({ endpoint, tenant, token, timeoutMs, agentId, runId, tls });
   }
 
@@ -52,5 +54,16 @@ export class ClientConnection {
     if (!this.#shared) {
       this.client.close();
     }
+  }
+}
+
+/**
+ * Clients are known by what they have: ES modules and CommonJS have a class each. What is none is not shown, as it may have a
+ * token.
+ */
+function requireClient(client: Partial<Remora> | null | undefined): void {
+  const isOne = typeof client?.close === "function" && typeof client.conversations === "object";
+  if (client !== undefined && client !== null && !isOne) {
+    throw wrongType("client", "must be a client, such as new Remora({ endpoint })", undefined);
   }
 }

@@ -3,6 +3,7 @@
 import { createSecureContext } from "node:tls";
 import type { TlsOptions } from "./connection.js";
 import { invalidField, requireKnown } from "./refusals.js";
+import { requireObject } from "./shapes.js";
 
 const PEM = {
   ca: { what: "certificate", begins: /-----BEGIN [A-Z0-9 ]*CERTIFICATE-----/ },
@@ -15,7 +16,8 @@ export function requireTls(tls: TlsOptions | undefined, endpoint: string): TlsOp
   if (tls === undefined) {
     return undefined;
   }
-  requireKnown(tls, ["ca", "cert", "key", "serverName"], "option of tls");
+  requireObject(tls, "tls", "ca, cert, key or serverName");
+  requireKnown(tls, ["ca", "cert", "key", "serverName"], "option of tls", "tls.");
   if (endpoint.startsWith("unix:")) {
     throw invalidField("tls", `is for host:port, and the endpoint is ${JSON.stringify(endpoint)}; leave it out`);
   }

@@ -24,6 +24,26 @@ const MISTAKES: readonly (readonly [what: string, call: Call, answer: RegExp])[]
     () => new Remora({ timeoutMs: wrong("5") }),
     /^WrongTypeError: timeoutMs is "5"; it must be a /,
   ],
+  [
+    "TLS that is switched on",
+    () => new Remora({ endpoint: "localhost:1", tls: wrong(true) }),
+    /^WrongTypeError: tls is true; it must be an object with ca, cert, key or serverName$/,
+  ],
+  [
+    "an option that TLS does not have",
+    () => new Remora({ endpoint: "localhost:1", tls: wrong({ caFile: "ca.pem" }) }),
+    /^InvalidFieldError: tls\.caFile is no option of tls; there are ca, cert, key, serverName$/,
+  ],
+  [
+    "an endpoint as a client",
+    () => new ClientConnection({ client: wrong("localhost:1") }),
+    /^WrongTypeError: client: must be a client, such as new Remora\(\{ endpoint \}\)$/,
+  ],
+  [
+    "options as a client",
+    () => new ClientConnection({ client: wrong({ endpoint: "localhost:1", token: "secret" }) }),
+    /^WrongTypeError: client: must be a client, such as new Remora\(\{ endpoint \}\)$/,
+  ],
   ["a token that is no text", () => new Remora({ token: wrong(5) }), /^WrongTypeError: token: must be a string$/],
   [
     "no id",
