@@ -363,16 +363,20 @@ export class MemoryBlocks {
     });
   }
 
-  /** The window of the session's conversation, if there is one. */
+  /**
+   * The window of the session's conversation, if there is one. It may move between the two calls: what leaves it then is in
+   * the messages, or in the summary.
+   */
   async #said(sessionId: string, options: CallOptions | undefined): Promise<Message[]> {
     const chat = new Conversation(this.#services, sessionId, { userId: this.userId });
-    const window = await unlessMissing(chat.window(options));
-    const messages = await unlessMissing(chat.messages(LARGEST_PAGE, {}, options));
-    const { summary } = window ?? {};
-    return [
-      ...(summary && messages ? [create(MessageSchema, { role: "user", text: SUMMARY_PREFIX + summary.text })] : []),
-      ...(messages ?? []),
-    ];
+    const messages = (await unlessMissing(chat.messages(LARGEST_PAGE, {}, options))) ?? [];
+    const { summary, systemSequence } = (await unlessMissing(chat.window(options))) ?? {};
+    if (summary === undefined) {
+      return messages;
+    }
+    const { text, coversThroughSequence } = summary;
+    const rest = messages.filter(({ sequence }) => sequence > coversThroughSequence || sequence === systemSequence);
+    return [create(MessageSchema, { role: "user", text: SUMMARY_PREFIX + text }), ...rest];
   }
 
   /** Gives a message of up to 64 KiB to the blocks that take one: static memory takes none. */

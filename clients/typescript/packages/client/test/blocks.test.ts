@@ -4,7 +4,14 @@ import assert from "node:assert/strict";
 import { afterEach, beforeEach, describe, test } from "node:test";
 import { create } from "@bufbuild/protobuf";
 import { Section, StaticFactSchema } from "../src/generated/v1.js";
-import { InvalidFieldError, MemoryContent, Remora, UnsupportedByBlockError, WrongTypeError } from "../src/index.js";
+import {
+  Conversation,
+  InvalidFieldError,
+  MemoryContent,
+  Remora,
+  UnsupportedByBlockError,
+  WrongTypeError,
+} from "../src/index.js";
 import { failureOf } from "./failures.js";
 import { server } from "./fresh.js";
 
@@ -107,6 +114,32 @@ describe("the blocks of a user", () => {
     assert.ok(!texts(content.vectorMatches).includes("Thank you."));
     assert.deepEqual((await blocks.get("another day", "Form HR-101")).chatMessages, []);
     assert.deepEqual((await remora.blocks("tom").get("hr", "Form HR-101")).chatMessages, []);
+  });
+
+  test("lose nothing of a window that moves while it is read, and say nothing twice", async () => {
+    const chat = remora.conversation("hr", { userId: "sarah", shortTerm: { type: "summarize", byClient: true } });
+    await chat.append([
+      { role: "system", text: "Answer briefly." },
+      { role: "user", text: "Which form must I apply with?" },
+      { role: "assistant", text: "Apply with Form HR-101." },
+      { role: "user", text: "Thank you." },
+    ]);
+    const { messages } = Conversation.prototype;
+    Conversation.prototype.messages = async function (...given) {
+      const read = await messages.apply(this, given);
+      await chat.summarize(() => "She asks about forms.", { keepMessages: 1 });
+      return read;
+    };
+    try {
+      const { chatMessages } = await remora.blocks("sarah").get("hr", "forms");
+      assert.deepEqual(facts(chatMessages), [
+        "CONVERSATION SUMMARY: She asks about forms.",
+        "Answer briefly.",
+        "Thank you.",
+      ]);
+    } finally {
+      Conversation.prototype.messages = messages;
+    }
   });
 
   test("lose what only a deleted session supports", async () => {
