@@ -46,8 +46,8 @@ func run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	for _, item := range next.GetItems() {
-		fmt.Printf("%s: %s\n", item.GetMessage().GetRole(), item.GetMessage().GetText())
+	for _, message := range remora.ContextMessages(next) {
+		fmt.Printf("%s: %s\n", message.GetRole(), message.GetText())
 	}
 	return nil
 }
