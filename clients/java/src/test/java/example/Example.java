@@ -1,5 +1,6 @@
 package example;
 
+import dev.remora.Contexts;
 import dev.remora.Reason;
 import dev.remora.Remora;
 import dev.remora.RemoraException;
@@ -27,10 +28,9 @@ public final class Example {
                     .addMessages(Message.newBuilder().setRole("user").setText("Can I work abroad?"))
                     .build());
             // It sees the message, whose write this client was told of.
-            memory.memory()
-                    .assembleContext(AssembleContextRequest.newBuilder().setConversationId(CONVERSATION).setMaxTokens(4000).build())
-                    .getItemsList()
-                    .forEach(item -> System.out.println(item.getMessage().getRole() + ": " + item.getMessage().getText()));
+            Contexts.messages(memory.memory().assembleContext(
+                            AssembleContextRequest.newBuilder().setConversationId(CONVERSATION).setMaxTokens(4000).build()))
+                    .forEach(message -> System.out.println(message.getRole() + ": " + message.getText()));
         }
     }
 
