@@ -3,7 +3,6 @@
 import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
 import { after, afterEach, before, describe, test } from "node:test";
-import { setTimeout as sleep } from "node:timers/promises";
 import {
   ConnectionFailedError,
   DeadlineExceededError,
@@ -110,8 +109,10 @@ test("a call waits within its deadline for a server that is starting", async () 
   await server.kill();
   const remora = connect(server);
 
+  const failing = await server.refuseCalls();
   const call = remora.conversations.countConversations({});
-  await sleep(300); // the first attempts fail meanwhile
+  await failing.attempted;
+  await failing.end();
   await server.run();
 
   assert.equal((await call).count, 0n);

@@ -80,6 +80,25 @@ export class Server {
     }
   }
 
+  /** Has connections end at once in the place of a process that was killed; `attempted` is resolved by the second one. */
+  async refuseCalls(): Promise<{ attempted: Promise<void>; end(): Promise<void> }> {
+    const path = this.endpoint.replace("unix:", "");
+    rmSync(path, { force: true });
+    let count = 0;
+    let tell = () => {};
+    const attempted = new Promise<void>((resolve) => (tell = resolve));
+    const listening = createServer((socket) => {
+      socket.destroy();
+      count += 1;
+      if (count === 2) {
+        tell();
+      }
+    });
+    listening.listen(path);
+    await once(listening, "listening");
+    return { attempted, end: () => new Promise((resolve) => listening.close(() => resolve())) };
+  }
+
   /** Lets the process run no further until it is resumed. */
   pause(): void {
     this.#process?.kill("SIGSTOP");
