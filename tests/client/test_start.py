@@ -1,6 +1,7 @@
 """A server in one line: found or started, shared by processes, and gone with the last of them however it ends."""
 
 import asyncio
+import gc
 import importlib.util
 import os
 import shutil
@@ -126,6 +127,21 @@ def test_data_in_memory_is_of_one_client_and_gone_with_it(usual_places: Path) ->
         assert other.count_conversations() == 0
     assert is_gone(one.endpoint)
     assert list(usual_places.iterdir()) == []
+
+
+@pytest.mark.slow
+def test_a_server_of_one_client_is_gone_with_what_makes_its_calls() -> None:
+    memory = Remora.start(":memory:", timeout=PATIENCE)
+    endpoint, chat = memory.endpoint, memory.conversation("c")
+    del memory
+    gc.collect()
+    chat.append(HELLO)
+    assert [message.text for message in chat.messages()] == ["hello"]
+
+    del chat
+    gc.collect()
+
+    eventually(lambda: is_gone(endpoint))
 
 
 def test_a_data_directory_has_one_server_however_it_is_written(

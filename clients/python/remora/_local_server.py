@@ -17,6 +17,7 @@ import tempfile
 import threading
 import time
 import uuid
+import weakref
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -57,13 +58,19 @@ class Lease:
 
 
 class LocalServer:
-    """A server that this process found or started, held by a lease until `release`; `own` is one that nobody shares."""
+    """A server that this process found or started, held by a lease until `release`.
+
+    `own` is one that nobody shares: its lease is given up with this object, too.
+    """
 
     def __init__(self, endpoint: str, lease: Lease | None, own: "subprocess.Popen[bytes] | None" = None) -> None:
         self.endpoint = endpoint
         self._lease = lease
         self._own = own
         self._starter = os.getpid()
+        if lease is not None and own is not None:
+            self._given_up = weakref.finalize(self, os.close, lease.descriptor)
+            self._given_up.atexit = False  # the system does it then
 
     def release(self) -> None:
         """Gives up the lease, and waits for the end of a server that nobody shares. Again it does nothing.
@@ -73,8 +80,11 @@ class LocalServer:
         lease, self._lease = self._lease, None
         if lease is None:
             return
-        os.close(lease.descriptor)
-        if self._own is not None and self._starter == os.getpid():
+        if self._own is None:
+            os.close(lease.descriptor)
+            return
+        self._given_up()
+        if self._starter == os.getpid():
             wait_or_kill(self._own)
 
 

@@ -14,6 +14,7 @@ from remora import _forks
 from remora._async.stubs import AsyncStubs
 from remora._backends import asynchronous as backend
 from remora._identified import identified
+from remora._local_server import LocalServer
 from remora._retry import pause_before_retry
 from remora._revision import LatestRevision
 from remora._status import closed_meanwhile, to_exception, was_sent
@@ -123,6 +124,8 @@ class AsyncCalls:
         self._metadata = tuple(metadata)
         self._origin = origin
         self._default_timeout = default_timeout
+        self.server: LocalServer | None = None
+        """The server that was started for these calls: it stays as long as they are made."""
         self._connection: _Connection | None = None
         self._closed = False
         _forks.track(self)

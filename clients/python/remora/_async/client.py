@@ -98,7 +98,6 @@ class AsyncRemora:
             origin=Origin(agent_id=agent_id or "", run_id=run_id or ""),
             default_timeout=timeout,
         )
-        self._server: LocalServer | None = None
 
     @classmethod
     async def start(
@@ -114,9 +113,9 @@ class AsyncRemora:
         """A client of the server of this machine, which is started if there is none.
 
         `data` is the server's data directory; None: the usual one, and the usual address. With `":memory:"` the server
-        is this client's alone and keeps nothing; that is for scripts and notebooks. The server ends with the last
-        process that started or found it in this way, however that process ends, or when those have closed their
-        clients; one that was started by `remora serve` stays. `timeout` is each call's deadline in seconds.
+        is this client's alone, keeps nothing, and ends with it; that is for scripts and notebooks. Another server ends
+        with the last process that started or found it in this way, however that process ends, or when those have closed
+        their clients; one that was started by `remora serve` stays. `timeout` is each call's deadline in seconds.
         `async with await AsyncRemora.start() as memory:` closes the client at the end.
 
         Needs the package remora-server, unless a server is found. Raises ServerNotStartedError, with what the server
@@ -124,7 +123,7 @@ class AsyncRemora:
         """
         server = await backend.made_in_thread(lambda: find_or_start(data), LocalServer.release)
         client = cls(server.endpoint, token=token, tenant=tenant, timeout=timeout, agent_id=agent_id, run_id=run_id)
-        client._server = server
+        client._calls.server = server
         return client
 
     async def __aenter__(self) -> Self:
@@ -141,8 +140,8 @@ class AsyncRemora:
     async def close(self) -> None:
         """Closes the connection, and ends what `start` started; later calls raise ClientClosedError."""
         await self._calls.close()
-        if self._server is not None:
-            await backend.in_thread(self._server.release)
+        if self._calls.server is not None:
+            await backend.in_thread(self._calls.server.release)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.endpoint!r})"
