@@ -6,6 +6,7 @@ The files have the schema of langgraph-checkpoint-sqlite 3; tests/suites/langgra
 from __future__ import annotations
 
 import json
+import math
 import sqlite3
 import struct
 from contextlib import closing
@@ -176,7 +177,13 @@ def test_what_differs_is_named_and_left_as_it_is(store: Store) -> None:
         ({"value": b'{"a":"\xff"}'}, "table store, row 2: value is not UTF-8"),
         ({"prefix": b"\xff"}, "table store, row 2: prefix is not a text"),
         ({"created_at": "yesterday"}, "table store, row 2: created_at is not a time: 'yesterday'"),
+        (
+            {"created_at": "0001-01-01T00:00:00+14:00"},
+            "table store, row 2: created_at is not a time: '0001-01-01T00:00:00+14:00'",
+        ),
         ({"ttl_minutes": "soon"}, "table store, row 2: ttl_minutes is not a number"),
+        ({"ttl_minutes": math.inf}, "table store, row 2: ttl_minutes is inf, and too long"),
+        ({"ttl_minutes": 1e300}, "table store, row 2: ttl_minutes is 1e+300, and too long"),
     ],
 )
 def test_a_file_with_a_wrong_row_is_not_copied(store: Store, columns: dict[str, object], why: str) -> None:

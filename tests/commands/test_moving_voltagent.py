@@ -36,6 +36,7 @@ CREATE TABLE voltagent_memory_steps (id TEXT PRIMARY KEY, conversation_id TEXT N
     role TEXT NOT NULL, content TEXT, arguments TEXT, result TEXT, usage TEXT, sub_agent_id TEXT, sub_agent_name TEXT,
     created_at TEXT NOT NULL);
 """
+BEFORE_UTC = "0001-01-01T00:00:00+14:00"
 MARCH, APRIL = "2026-03-01T10:00:00.000Z", "2026-04-01T10:00:00.125Z"
 TABLE = "voltagent_memory"
 
@@ -271,6 +272,12 @@ def test_a_conversation_of_another_user_gets_nothing(file: VoltAgent) -> None:
         ("workflow_states", "context", "[[null,1]]", "has an entry whose key is not a text, such as a symbol"),
         ("workflow_states", "context", '{"a":1}', "is not a list of entries"),
         ("workflow_states", "suspension", '{"suspendedAt":"?"}', "has a time that cannot be read: '?'"),
+        (
+            "workflow_states",
+            "suspension",
+            f'{{"suspendedAt":"{BEFORE_UTC}"}}',
+            f"has a time that cannot be read: '{BEFORE_UTC}'",
+        ),
         ("workflow_states", "suspension", '{"stepIndex":"2"}', "has a step_index that is not understood: '2'"),
     ],
 )

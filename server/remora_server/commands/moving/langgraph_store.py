@@ -64,7 +64,7 @@ class StoreFile(Struct, frozen=True):
         item.update_time.FromDatetime(row.time("updated_at"))
         minutes, expires = row.number_or_none("ttl_minutes"), row.time_or_none("expires_at")
         if minutes is not None:
-            item.ttl.FromMicroseconds(round(minutes * SECONDS * 1_000_000))
+            _set_ttl(item, row, minutes)
         if expires is not None:
             item.expire_time.FromDatetime(expires)
         if self.has_vectors:
@@ -141,6 +141,13 @@ def _object(row: Row) -> bytes:
     if not isinstance(decoded, dict):
         raise row.fault("value", "is not a JSON object")
     return value
+
+
+def _set_ttl(item: StoreItem, row: Row, minutes: float) -> None:
+    try:
+        item.ttl.FromMicroseconds(round(minutes * SECONDS * 1_000_000))
+    except (ValueError, OverflowError) as error:
+        raise row.fault("ttl_minutes", f"is {minutes}, and too long") from error
 
 
 def _tell_left_out(items: StoreFile, count: int) -> None:

@@ -81,13 +81,13 @@ class Row(Struct, frozen=True):
         return value
 
     def time(self, column: str) -> datetime:
-        """A time as SQLite and Python write it, in UTC if it names no zone."""
+        """A time as SQLite and Python write it, which is in UTC if it names no zone, in UTC."""
         text = self.text(column)
         try:
             found = datetime.fromisoformat(text)
-        except ValueError as error:
+            return found.astimezone(UTC) if found.tzinfo else found.replace(tzinfo=UTC)
+        except (ValueError, OverflowError) as error:  # the years of UTC end where those of other zones go on
             raise self.fault(column, f"is not a time: {text[:40]!r}") from error
-        return found if found.tzinfo else found.replace(tzinfo=UTC)
 
     def time_or_none(self, column: str) -> datetime | None:
         """A time; None for NULL, and if an older file has no such column."""

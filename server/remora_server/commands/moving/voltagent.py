@@ -288,7 +288,7 @@ def _set_time(row: Row, column: str, given: object, field: Timestamp) -> None:
         return
     try:
         field.CopyFrom(_time(datetime.fromisoformat(str(given))))
-    except ValueError as error:
+    except (ValueError, OverflowError) as error:
         raise row.fault(column, f"has a time that cannot be read: {given!r}") from error
 
 
