@@ -396,6 +396,7 @@ NEITHER = "is neither the first line of an export nor OpenAI chat, a JSON object
             FORMAT + LINES[0] + b'{"kind":"end","records":1}\n\n' + FORMAT + LINES[0],
             "more follows the end of the export in line 3: import it from a file of its own; 1 record was imported",
         ),
+        (FORMAT + LINES[1] + LINES[2], "line 2: there is no conversation"),
         (FORMAT + LINES[0] + LINES[2] + LINES[1], "line 4: records[2].message.message.sequence must be greater"),
         (
             FORMAT + LINES[0] + LINES[1].replace(b'"role":"user"', b'"role":""'),

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from msgspec import Struct, field
 
 from remora import Remora
-from remora.errors import InvalidFieldError, RecordConflictError
+from remora.errors import ConversationNotFoundError, InvalidFieldError, RecordConflictError, RemoraError
 from remora.v1.transfer_service_pb2 import Record
 from remora_server.rpc.handlers.exported import conversation_of
 
@@ -17,7 +17,7 @@ GROUP_RECORDS, GROUP_BYTES = 500, 1 << 20
 class RecordRefused(Exception):
     """The server refuses a record, and so its group. `place` is the record's in the file, `index` that in the group."""
 
-    def __init__(self, place: str, index: int, error: RecordConflictError | InvalidFieldError) -> None:
+    def __init__(self, place: str, index: int, error: RemoraError) -> None:
         super().__init__(f"{place}: {' '.join(str(error).split())}")
         self.place = place
         self.index = index
@@ -50,7 +50,7 @@ class Group(Struct):
         """Import them, all or none. Returns how many were new. Raises RecordRefused."""
         try:
             return client.import_records(self.records)
-        except (RecordConflictError, InvalidFieldError) as error:
+        except (RecordConflictError, InvalidFieldError, ConversationNotFoundError) as error:
             index = _index(error.metadata.get("field", ""))
             raise RecordRefused(self.places[index], index, error) from error
 
