@@ -34,7 +34,7 @@ import {
   userOf,
 } from "./conversations.js";
 import { isTooLarge, orMissing, translated, translatedPages } from "./failures.js";
-import { requireFields, requireList, requireText } from "./given.js";
+import { requireBoolean, requireFields, requireList, requireText } from "./given.js";
 import { encodeJson } from "./json.js";
 import { int32, limitOf } from "./limits.js";
 import { type RecalledMessage, recalledMessage, storedMessage } from "./messages.js";
@@ -85,7 +85,7 @@ export class RemoraMemoryAdapter implements StorageAdapter {
   constructor(options: RemoraMemoryAdapterOptions = {}) {
     this.#connection = new ClientConnection(options, OWN);
     this.client = this.#connection.client;
-    this.strict = options.strict ?? true;
+    this.strict = requireBoolean("strict", options.strict ?? true);
   }
 
   /** Closes the connection, unless the client was given. */

@@ -38,6 +38,7 @@ import { Embedder, type SearchedFor } from "./embedder.js";
 import { RemoraEmbeddingAdapter } from "./embedding-adapter.js";
 import { EmbeddingCache } from "./embedding-cache.js";
 import { orMissing, translated } from "./failures.js";
+import { requireNumber } from "./given.js";
 import { encodeJson } from "./json.js";
 import { KnownConversations } from "./known-conversations.js";
 import { int32 } from "./limits.js";
@@ -123,18 +124,22 @@ export class RemoraMemory extends Memory {
   constructor(options: RemoraMemoryOptions = {}) {
     refuseMisspelt(options, OWN);
     const { storage = new RemoraMemoryAdapter(options), embedding, ...rest } = options;
+    requireStorage(storage);
     const { client } = storage;
     const model = embedding === false ? {} : { embedding: embedding ?? new RemoraEmbeddingAdapter({ client }) };
     super({ ...rest, ...model, storage } as MemoryConfig);
     this.client = client;
     this.#storage = storage;
-    this.#contextLimit = options.contextLimit ?? 0;
-    this.#known = new KnownConversations(options.conversationCacheMs ?? CONVERSATION_CACHE_MS);
+    this.#contextLimit = requireNumber("contextLimit", options.contextLimit ?? 0);
+    const { conversationCacheMs = CONVERSATION_CACHE_MS } = options;
+    this.#known = new KnownConversations(requireNumber("conversationCacheMs", conversationCacheMs));
     this.#touches = new Touches(async (id) => {
       await client.conversations.updateConversation({ conversation: { id } });
     });
     const { enableCache = false, cacheSize = CACHE_SIZE, cacheTTL = CACHE_TTL_MS } = options;
-    const cache = enableCache ? new EmbeddingCache(cacheSize, cacheTTL) : undefined;
+    const cache = enableCache
+      ? new EmbeddingCache(requireNumber("cacheSize", cacheSize), requireNumber("cacheTTL", cacheTTL))
+      : undefined;
     this.#embedder = new Embedder(this.getEmbeddingAdapter(), cache);
   }
 
@@ -471,6 +476,13 @@ export class RemoraMemory extends Memory {
     if (!this.hasVectorSupport()) {
       throw new EmbeddingAdapterNotConfiguredError(operation);
     }
+  }
+}
+
+/** Throws TypeError for another store, which has no client. */
+function requireStorage(storage: Partial<RemoraMemoryAdapter> | null): void {
+  if (typeof storage?.client !== "object") {
+    throw new TypeError("storage must be a RemoraMemoryAdapter; VoltAgent's own Memory takes any other store");
   }
 }
 

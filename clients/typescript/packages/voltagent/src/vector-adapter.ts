@@ -20,7 +20,7 @@ import {
   type VectorSearchOptions,
 } from "@voltagent/core";
 import { chunks } from "./batches.js";
-import { requireList } from "./given.js";
+import { requireList, requireNumber } from "./given.js";
 import { decodeJson, encodeJson } from "./json.js";
 import { littleEndian, unpacked } from "./messages.js";
 import { attributesOf, filterOf } from "./vector-filters.js";
@@ -77,8 +77,8 @@ export class RemoraVectorAdapter implements VectorAdapter {
     this.#connection = new ClientConnection(options, OWN);
     this.client = this.#connection.client;
     this.#collectionId = options.collection ?? COLLECTION;
-    this.#maxDimensions = options.maxVectorDimensions ?? MAX_DIMENSIONS;
-    this.#cacheSize = options.cacheSize ?? CACHE_SIZE;
+    this.#maxDimensions = requireNumber("maxVectorDimensions", options.maxVectorDimensions ?? MAX_DIMENSIONS);
+    this.#cacheSize = requireNumber("cacheSize", options.cacheSize ?? CACHE_SIZE);
   }
 
   async store(id: string, vector: number[], metadata?: Record<string, unknown>): Promise<void> {

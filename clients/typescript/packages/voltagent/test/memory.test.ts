@@ -469,6 +469,33 @@ describe("what it says of itself", () => {
     }
   });
 
+  test("no adapter is made with a number or a switch that is none, and the error names it", () => {
+    const missing = Number.NaN; // as Number(process.env.MISSING) gives it
+    const mistakes: [make: () => unknown, said: string][] = [
+      [() => new RemoraMemory({ ...options, contextLimit: missing }), "contextLimit is NaN; it must be a number"],
+      [
+        () => new RemoraMemory({ ...options, contextLimit: "20" as never }),
+        'contextLimit is "20"; it must be a number',
+      ],
+      [() => new RemoraMemory({ ...options, conversationCacheMs: missing }), "conversationCacheMs is NaN; it must be"],
+      [
+        () => new RemoraMemory({ ...options, enableCache: true, cacheSize: -1 }),
+        "cacheSize is -1; it must be a number",
+      ],
+      [() => new RemoraMemory({ ...options, enableCache: true, cacheTTL: missing }), "cacheTTL is NaN; it must be a"],
+      [() => new RemoraMemory({ ...options, strict: "false" as never }), 'strict is "false"; it must be true or false'],
+      [() => new RemoraVectorAdapter({ ...options, cacheSize: missing }), "cacheSize is NaN; it must be a number"],
+      [() => new RemoraVectorAdapter({ ...options, maxVectorDimensions: missing }), "maxVectorDimensions is NaN; it"],
+      [
+        () => new RemoraMemory({ storage: new InMemoryStorageAdapter() as never }),
+        "storage must be a RemoraMemoryAdapter",
+      ],
+    ];
+    for (const [make, said] of mistakes) {
+      assert.throws(make, (error) => error instanceof TypeError && error.message.startsWith(said), said);
+    }
+  });
+
   test("a semantic read asks a server that does not answer once, not for recent messages again", async () => {
     const { client, calls } = counted({ endpoint: `unix:/tmp/${randomUUID()}`, timeoutMs: 200 });
 
