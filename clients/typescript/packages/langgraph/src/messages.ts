@@ -15,6 +15,7 @@ import {
 import {
   ClientConnection,
   type ConnectionOptions,
+  ConversationExistsError,
   ConversationNotFoundError,
   pages,
   refuseMisspelt,
@@ -125,11 +126,16 @@ export class RemoraMessages {
     await this.client.conversations.editMessages({ ...this.#scope, edits });
   }
 
-  /** An append of nothing would be refused: the conversation is created as an append creates it. */
+  /** An append of nothing would be refused: the conversation is created as an append creates it, unless another update has done so. */
   async #create(): Promise<void> {
-    await this.client.conversations.createConversation({
-      conversation: { id: this.#conversationId, userId: this.#userId },
-    });
+    const conversation = { id: this.#conversationId, userId: this.#userId };
+    try {
+      await this.client.conversations.createConversation({ conversation });
+    } catch (failure) {
+      if (!(failure instanceof ConversationExistsError)) {
+        throw failure;
+      }
+    }
   }
 }
 

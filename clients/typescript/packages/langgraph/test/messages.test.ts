@@ -40,6 +40,21 @@ function* numbers(seed: number): Generator<number, never> {
 }
 
 describe("an update", () => {
+  test("of a conversation that another update has created meanwhile is applied", async () => {
+    const { client } = counted(fresh());
+    const { createConversation } = client.conversations;
+    const twice: typeof createConversation = async (request) => {
+      await createConversation(request);
+      return createConversation(request);
+    };
+    Object.assign(client.conversations, { createConversation: twice });
+    const messages = new RemoraMessages({ client, conversationId: "c", userId: "ana" });
+
+    await messages.update([said("a")]);
+
+    assert.deepEqual(shown(await messages.list()), ["a: a"]);
+  });
+
   test("of an array adds messages, which come back as they were", async () => {
     const messages = made();
     const given = [
