@@ -37,6 +37,8 @@ import { fromWire, type Place, serialised, toWire } from "./values.js";
 
 const OWN = ["serde"] as const satisfies readonly (keyof RemoraSaverOptions)[];
 const MOST_PER_PAGE = 1_000;
+/** More than the version of a channel, or the index of a write, takes with what is around it. */
+const CHANNEL_BYTES = 64;
 /** The places of special writes. In an object, a channel that is called `constructor` would have one. */
 const SPECIAL: ReadonlyMap<string, number> = new Map(Object.entries(WRITES_IDX_MAP));
 const STRATEGIES = { keep_latest: PruneStrategy.KEEP_LATEST, delete: PruneStrategy.DELETE };
@@ -172,7 +174,8 @@ export class RemoraSaver extends BaseCheckpointSaver {
           values: held.map((channel, index) => ({ channel, value: sent[index] ?? {} })),
         },
       ],
-      bytes: own.data.length + said.data.length + bytesOf(sent),
+      bytes:
+        own.data.length + said.data.length + bytesOf(sent) + bytesOfNames([...Object.keys(channel_versions), ...held]),
     });
     await aboutCheckpoints(saved);
     return configOf(name.threadId, name.checkpointNs, id);
@@ -197,7 +200,8 @@ export class RemoraSaver extends BaseCheckpointSaver {
       { ...common, writes: ordinary, replace: false },
     ].filter((task) => task.writes.length > 0);
     if (tasks.length > 0) {
-      await aboutCheckpoints(this.#saves.add({ writes: tasks, bytes: bytesOf(sent) }));
+      const bytes = bytesOf(sent) + bytesOfNames(writes.map(([channel]) => channel));
+      await aboutCheckpoints(this.#saves.add({ writes: tasks, bytes }));
     }
   }
 
@@ -406,6 +410,11 @@ function filterBytes(filter: Record<string, unknown> | undefined): Uint8Array {
 
 function bytesOf(values: readonly { data?: Uint8Array }[]): number {
   return values.reduce((sum, { data }) => sum + (data?.length ?? 0), 0);
+}
+
+/** What channels take besides their values. */
+function bytesOfNames(channels: readonly string[]): number {
+  return channels.reduce((sum, channel) => sum + Buffer.byteLength(String(channel)) + CHANNEL_BYTES, 0);
 }
 
 function versionToWire(version: number | string): MessageInitShape<typeof VersionSchema> {

@@ -211,6 +211,18 @@ describe("a saver", () => {
     client.close();
   });
 
+  test("sends checkpoints of many channels in as many calls as they need", async () => {
+    const saver = new RemoraSaver(fresh());
+    const versions = Object.fromEntries(
+      Array.from({ length: 3_000 }, (_, place) => [`channel with a long name ${place}`, 1]),
+    );
+    const wide = () => ({ ...checkpoint({}), channel_versions: versions });
+
+    await Promise.all(Array.from({ length: 60 }, (_, place) => put(saver, thread(String(place)), wide())));
+
+    assert.equal(Object.keys((await saver.get(thread("59")))?.channel_versions ?? {}).length, 3_000);
+  });
+
   test("fails only the call whose request was refused", async () => {
     const saver = new RemoraSaver(fresh());
     const config = await put(saver, thread(), checkpoint({}));
