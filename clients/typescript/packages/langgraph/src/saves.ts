@@ -1,7 +1,7 @@
 // Joins what is saved in one turn of the event loop into one request: the writes of tasks that run side by side.
 
 import type { MessageInitShape } from "@bufbuild/protobuf";
-import { InvalidArgumentError, type Remora } from "@remora/client";
+import { InvalidArgumentError, type Remora, UploadIncompleteError } from "@remora/client";
 import type { CheckpointDraftSchema, TaskWritesSchema } from "@remora/client/v1";
 
 /** How many bytes several saves may have to travel together. */
@@ -56,7 +56,7 @@ export class Saves {
 
   /** A refusal may be meant for another save of the group. */
   async #sendAlone(save: Save, failure: unknown): Promise<void> {
-    if (!(failure instanceof InvalidArgumentError)) {
+    if (!(failure instanceof InvalidArgumentError || failure instanceof UploadIncompleteError)) {
       throw failure;
     }
     await this.#send([save]);

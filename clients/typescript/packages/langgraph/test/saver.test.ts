@@ -1,7 +1,7 @@
 // What a saver keeps beyond what LangGraph's own tests ask for.
 
 import assert from "node:assert/strict";
-import { randomBytes } from "node:crypto";
+import { randomBytes, randomUUID } from "node:crypto";
 import { describe, test } from "node:test";
 import type { RunnableConfig } from "@langchain/core/runnables";
 import {
@@ -12,11 +12,18 @@ import {
   type SerializerProtocol,
   uuid6,
 } from "@langchain/langgraph-checkpoint";
-import { InvalidArgumentError, InvalidFieldError, Remora, UnavailableError } from "@remora/client";
+import {
+  InvalidArgumentError,
+  InvalidFieldError,
+  Remora,
+  UnavailableError,
+  UploadIncompleteError,
+} from "@remora/client";
 import { counted } from "../../client/test/counting.js";
 import { PATIENCE_MS } from "../../client/test/failures.js";
 import { server } from "../../client/test/fresh.js";
 import { RemoraSaver } from "../src/index.js";
+import { Saves } from "../src/saves.js";
 import { collected } from "./collected.js";
 
 const { fresh, restart } = server(true);
@@ -234,6 +241,26 @@ describe("a saver", () => {
 
     assert.equal(stored.status, "fulfilled");
     assert.ok(refused.status === "rejected" && refused.reason instanceof InvalidArgumentError);
+    assert.deepEqual((await saver.getTuple(config))?.pendingWrites, [["task", "x", 2]]);
+  });
+
+  test("fails only the save whose upload is not there", async () => {
+    const saver = new RemoraSaver(fresh());
+    const config = await put(saver, thread(), checkpoint({}));
+    const name = { threadId: "t1", checkpointNs: "", checkpointId: String(config.configurable?.checkpoint_id) };
+    const written = (taskId: string, value: object) => ({
+      writes: [{ name, taskId, writes: [{ channel: "x", index: 0, value: { type: "json", ...value } }] }],
+      bytes: 1,
+    });
+    const saves = new Saves(saver.client);
+
+    const [lost, stored] = await Promise.allSettled([
+      saves.add(written("lost", { upload: { id: randomUUID(), parts: 1n } })),
+      saves.add(written("task", { data: Buffer.from("2") })),
+    ]);
+
+    assert.ok(lost.status === "rejected" && lost.reason instanceof UploadIncompleteError);
+    assert.equal(stored.status, "fulfilled");
     assert.deepEqual((await saver.getTuple(config))?.pendingWrites, [["task", "x", 2]]);
   });
 
