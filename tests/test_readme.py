@@ -7,6 +7,7 @@ import re
 import shlex
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 import yaml
@@ -52,12 +53,15 @@ def test_the_readmes_python_runs_as_it_stands(monkeypatch: pytest.MonkeyPatch) -
     with serve("--model", "none") as endpoint:
         monkeypatch.setenv("REMORA_ENDPOINT", endpoint)
 
-        exec(compile(block, str(README), "exec"), {"llm": llm})
+        made: dict[str, Any] = {"llm": llm}
+        exec(compile(block, str(README), "exec"), made)
 
         with Remora() as memory:
             kept = memory.conversation("support-42", user_id="sarah").messages()
-    assert llm.sent == [{"role": "user", "content": "Can I work abroad?"}]
+    assert llm.sent == [{"role": "user", "content": "I live in Berlin. Can I work abroad?"}]
     assert [message.to_openai() for message in kept] == [*llm.sent, ANSWER]
+    assert made["facts"]
+    assert [f'"{fact.text}"' for fact in made["facts"]] == re.findall(r"extract_from.*# .*: (.*)", block)
 
 
 def test_the_settings_that_are_shown_are_settings(tmp_path: Path) -> None:
