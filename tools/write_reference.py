@@ -11,6 +11,7 @@ import inspect
 import re
 import subprocess
 import sys
+import textwrap
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -78,23 +79,29 @@ def _setting(key: Key) -> str:
 
 
 def python() -> list[str]:
-    """The page of the Python client: what the package exports, in its order."""
-    lines = [
-        "# The Python client",
-        "",
-        "Everything is imported from `remora`. `AsyncRemora`, `AsyncConversation`, `AsyncUser`, `AsyncWorkingMemory`,",
-        "`AsyncWorkflows`, `AsyncHistory` and `AsyncVectors` have the same methods for asyncio.",
-    ]
-    for name in sorted(remora.__all__):
-        exported = getattr(remora, name)
-        if inspect.isclass(exported) and not name.startswith("Async"):
-            lines += _python_class(name, _class_node(exported))
+    """The page of the Python client: the classes that the package exports, by name."""
+    classes = [name for name in sorted(remora.__all__) if inspect.isclass(getattr(remora, name))]
+    asynchronous = [f"`{name}`" for name in classes if name.startswith("Async")]
+    said = f"{', '.join(asynchronous[:-1])} and {asynchronous[-1]} have the same methods for asyncio."
+    lines = ["# The Python client", "", *textwrap.wrap(f"Everything is imported from `remora`. {said}", 120)]
+    for name in classes:
+        if not name.startswith("Async"):
+            lines += _python_class(name, _class_node(getattr(remora, name)))
     return lines
 
 
 def _class_node(exported: type) -> ast.ClassDef:
-    tree = ast.parse(Path(inspect.getfile(exported)).read_text("utf-8"))
+    tree = _WithoutBounds().visit(ast.parse(Path(inspect.getfile(exported)).read_text("utf-8")))
     return next(node for node in tree.body if isinstance(node, ast.ClassDef) and node.name == exported.__name__)
+
+
+class _WithoutBounds(ast.NodeTransformer):
+    """Makes `X` of `Annotated[X, ...]`: the bounds are in the docstrings."""
+
+    def visit_Subscript(self, node: ast.Subscript) -> ast.AST:
+        self.generic_visit(node)
+        is_annotated = isinstance(node.value, ast.Name) and node.value.id == "Annotated"
+        return node.slice.elts[0] if is_annotated and isinstance(node.slice, ast.Tuple) else node
 
 
 def _python_class(name: str, node: ast.ClassDef) -> Iterator[str]:
@@ -114,7 +121,12 @@ def _python_class(name: str, node: ast.ClassDef) -> Iterator[str]:
 
 
 def _is_shown(member: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
-    return member.name == "__init__" or not member.name.startswith("_")
+    """Whether users call it: neither what converts to and from the wire, nor the constructor of a handle."""
+    if member.name == "__init__":
+        return not any(
+            argument.annotation and ast.unparse(argument.annotation) == "Calls" for argument in member.args.args
+        )
+    return not member.name.startswith("_") and not member.name.endswith("_proto")
 
 
 def _signature(owner: str, member: ast.FunctionDef | ast.AsyncFunctionDef) -> str:

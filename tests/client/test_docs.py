@@ -1,5 +1,6 @@
 """The code of the documents about the Python client runs, and does what they say."""
 
+import inspect
 import re
 import subprocess
 import sys
@@ -9,6 +10,7 @@ from typing import Any
 
 import pytest
 
+import remora
 from remora import Message, Remora, Trim
 from remora.errors import InvalidFieldError
 
@@ -40,6 +42,15 @@ def test_the_readme_of_the_package_gives_a_model_what_it_gets(endpoint: str, mon
     made = ran(block)
 
     assert made["context"].messages == [{"role": "user", "content": "Can I work abroad?"}]
+
+
+def test_the_reference_of_the_client_shows_what_users_call_and_nothing_of_the_wire() -> None:
+    page = (ROOT / "docs" / "reference" / "python.md").read_text("utf-8")
+    shown = re.findall(r"^## (\w+)$", page, re.MULTILINE)
+    asynchronous = re.findall(r"`(Async\w+)`", page.partition("\n## ")[0])
+
+    assert {*shown, *asynchronous} == {name for name in remora.__all__ if inspect.isclass(getattr(remora, name))}
+    assert re.findall(r"\w+_proto\b|\w+_pb2\b|\bCalls\b|Annotated\[", page) == []
 
 
 def ran(block: str, **names: object) -> dict[str, Any]:
