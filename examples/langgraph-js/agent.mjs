@@ -47,7 +47,8 @@ async function answer({ messages }, { store }) {
 }
 
 const checkpointer = new RemoraSaver();
-const store = new RemoraStore({ index: { fields: ["text"] } }); // embedded by Remora's own model
+// Remora's own model embeds. The second label of a namespace is its user: DeleteUser deletes that user's items.
+const store = new RemoraStore({ index: { fields: ["text"] }, userLabel: 1 });
 const graph = new StateGraph(MessagesAnnotation)
   .addNode("answer", answer)
   .addEdge(START, "answer")

@@ -6,21 +6,37 @@ import { copyFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import { promisify } from "node:util";
+import { RemoraStore } from "../src/index.js";
 import { server } from "../../client/test/fresh.js";
 import { REPOSITORY } from "../../client/test/server.js";
 
 const { fresh } = server();
 
-test("the agent of the example remembers its thread, and what its user said in another one", async () => {
+/** What the agent answers in a thread. */
+async function told(endpoint: string, thread: string, text: string): Promise<string> {
   const script = ".build/agent.mjs"; // from here, Node finds the packages
   copyFileSync(join(REPOSITORY, "examples/langgraph-js/agent.mjs"), script);
-  const env = { ...process.env, REMORA_ENDPOINT: fresh().endpoint };
-  const told = async (thread: string, text: string) =>
-    (await promisify(execFile)(process.execPath, [script, thread, text], { env })).stdout;
+  const env = { ...process.env, REMORA_ENDPOINT: endpoint };
+  return (await promisify(execFile)(process.execPath, [script, thread, text], { env })).stdout;
+}
 
-  await told("trip", "I am Ann, and I take the night train to Vienna.");
-  const same = await told("trip", "And now?");
-  const other = await told("other", "Which train do I take?");
+test("deleting the user deletes what the agent of the example keeps in its store", async () => {
+  const { endpoint } = fresh();
+  const store = new RemoraStore({ endpoint });
+  await told(endpoint, "trip", "I am Ann, and I take the night train to Vienna.");
+  assert.deepEqual(await store.listNamespaces(), [["users", "ann", "said"]]);
+
+  await store.client.users.deleteUser({ userId: "ann" });
+
+  assert.deepEqual(await store.listNamespaces(), []);
+});
+
+test("the agent of the example remembers its thread, and what its user said in another one", async () => {
+  const { endpoint } = fresh();
+
+  await told(endpoint, "trip", "I am Ann, and I take the night train to Vienna.");
+  const same = await told(endpoint, "trip", "And now?");
+  const other = await told(endpoint, "other", "Which train do I take?");
 
   assert.match(same, /- human: I am Ann, .*\n- ai: I was given: .*\n- human: And now\?/);
   assert.match(
