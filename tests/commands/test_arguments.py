@@ -95,7 +95,7 @@ def test_a_misspelt_command_is_told_which_is_meant(
     assert f"; did you mean {meant}?" in refusal(line, "", capsys)
 
 
-@pytest.mark.parametrize("line", [["start"], ["context", "get"]])
+@pytest.mark.parametrize("line", [["start"], ["conversations"], ["user"], ["context", "get"]])
 def test_a_word_like_no_command_gets_the_list_of_commands(line: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     error = refusal(line, "", capsys)
 

@@ -16,8 +16,8 @@ from remora_server.settings import paths, spelling
 LIKENESS = 0.7
 """How like a flag must be to be suggested for another, from 0 to 1."""
 
-COMMAND_LIKENESS = 0.65
-"""The same for commands, whose names are shorter: `lgo` is `log` with two letters exchanged."""
+COMMAND_LIKENESS = 0.75
+"""The same for commands: `conversations` is 0.7 like `version`, which nobody who writes it means."""
 
 
 class Parser(argparse.ArgumentParser):

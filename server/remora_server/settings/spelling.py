@@ -14,8 +14,13 @@ def shown(value: object) -> str:
 
 
 def hint(name: str, names: Iterable[str], likeness: float) -> str:
-    """A clause that asks for the nearest of the names, empty where none is as like as that (0 to 1)."""
+    """A clause that asks for the nearest of the names, empty where none is as like as that (0 to 1).
+
+    A name of the same letters in another order is near, however short it is: `lgo` is `log`.
+    """
     import difflib  # noqa: PLC0415 - a start whose settings are spelled well does without it
 
-    near = difflib.get_close_matches(name, names, 1, likeness)
+    known = list(names)
+    near = [each for each in known if sorted(each) == sorted(name)]
+    near = near or difflib.get_close_matches(name, known, 1, likeness)
     return f"; did you mean {near[0]}?" if near else ""
