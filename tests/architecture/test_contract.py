@@ -6,13 +6,14 @@ from pathlib import Path
 
 import pytest
 from google.protobuf.descriptor import FileDescriptor, MethodDescriptor
-from google.protobuf.descriptor_pb2 import MethodOptions
+from google.protobuf.descriptor_pb2 import DescriptorProto, FileDescriptorProto, MethodOptions
 
 from remora_server.domain import fact_prompts, facts, json_paths, memory_items, uploads, vectors, working_memory
 from remora_server.rpc.checks import options
 
 ROOT = Path(__file__).resolve().parents[2]
-SERVICE_FILES = sorted((ROOT / "proto" / "remora" / "v1").glob("*_service.proto"))
+PROTOS = sorted((ROOT / "proto" / "remora" / "v1").glob("*.proto"))
+SERVICE_FILES = [path for path in PROTOS if path.stem.endswith("_service")]
 OUTSIDE_OF_STORE = {"AdminService", "TextService"}
 
 
@@ -96,7 +97,7 @@ LARGEST = re.compile(r"(?:max_bytes|max_len|max_items|max_pairs|int32\.lte) = (\
 def limits_of_fields() -> list[object]:
     """What the comments and the options of fields say of the most that they may be."""
     found: list[object] = []
-    for path in sorted((ROOT / "proto" / "remora" / "v1").glob("*.proto")):
+    for path in PROTOS:
         for field in FIELD.finditer(path.read_text("utf-8")):
             told = {int(size.replace(",", "")) * UNITS[unit or ""] for size, unit in SIZE.findall(field["comment"])}
             stated = {int(size) for size in LARGEST.findall(field["options"])}
@@ -135,3 +136,23 @@ def test_what_the_domain_makes_has_the_limits_of_the_contract(field: str, kind: 
     given = options.stated(options.of_contract().of_field(f"remora.v1.{field}")[kind])
 
     assert most in (given.get("max_bytes"), given.get("max_len"), given.get("max_items"))
+
+
+def messages_of(path: Path) -> list[DescriptorProto]:
+    file = FileDescriptorProto()
+    descriptor(path).CopyToProto(file)
+    return list(file.message_type)
+
+
+def unused_numbers(message: DescriptorProto) -> set[int]:
+    """The numbers below the highest field that are neither a field's nor reserved."""
+    fields = {field.number for field in message.field}
+    reserved = {number for some in message.reserved_range for number in range(some.start, some.end)}
+    return set(range(1, max(fields, default=0))) - fields - reserved
+
+
+def test_a_number_between_those_of_fields_is_reserved() -> None:
+    messages = [message for path in PROTOS for message in messages_of(path)]
+
+    assert [message.name for message in messages if message.reserved_range]
+    assert {message.name: unused for message in messages if (unused := unused_numbers(message))} == {}

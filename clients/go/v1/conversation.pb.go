@@ -201,7 +201,7 @@ var File_remora_v1_conversation_proto protoreflect.FileDescriptor
 
 const file_remora_v1_conversation_proto_rawDesc = "" +
 	"\n" +
-	"\x1cremora/v1/conversation.proto\x12\tremora.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x16remora/v1/scalar.proto\x1a\x1aremora/v1/short_term.proto\"\xbc\x05\n" +
+	"\x1cremora/v1/conversation.proto\x12\tremora.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x16remora/v1/scalar.proto\x1a\x1aremora/v1/short_term.proto\"\xc2\x05\n" +
 	"\fConversation\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x17\n" +
 	"\auser_id\x18\x02 \x01(\tR\x06userId\x12\x1f\n" +
@@ -227,7 +227,8 @@ const file_remora_v1_conversation_proto_rawDesc = "" +
 	"\x0fAttributesEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12'\n" +
 	"\x05value\x18\x02 \x01(\v2\x11.remora.v1.ScalarR\x05value:\x028\x01B\x10\n" +
-	"\x0e_storage_limitB\x86\x01\n" +
+	"\x0e_storage_limitJ\x04\b\n" +
+	"\x10\vB\x86\x01\n" +
 	"\rcom.remora.v1B\x11ConversationProtoP\x01Z\x1dremora.dev/remora/v1;remorav1\xa2\x02\x03RXX\xaa\x02\tRemora.V1\xca\x02\tRemora\\V1\xe2\x02\x15Remora\\V1\\GPBMetadata\xea\x02\n" +
 	"Remora::V1b\x06proto3"
 

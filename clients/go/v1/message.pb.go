@@ -528,7 +528,7 @@ var File_remora_v1_message_proto protoreflect.FileDescriptor
 
 const file_remora_v1_message_proto_rawDesc = "" +
 	"\n" +
-	"\x17remora/v1/message.proto\x12\tremora.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x16remora/v1/scalar.proto\"\x99\x06\n" +
+	"\x17remora/v1/message.proto\x12\tremora.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x16remora/v1/scalar.proto\"\x9f\x06\n" +
 	"\aMessage\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x17\n" +
 	"\auser_id\x18\x02 \x01(\tR\x06userId\x12\x12\n" +
@@ -559,7 +559,7 @@ const file_remora_v1_message_proto_rawDesc = "" +
 	"\x05media\x18\x14 \x01(\v2\x10.remora.v1.MediaR\x05media\x1aP\n" +
 	"\x0fAttributesEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12'\n" +
-	"\x05value\x18\x02 \x01(\v2\x11.remora.v1.ScalarR\x05value:\x028\x01\"O\n" +
+	"\x05value\x18\x02 \x01(\v2\x11.remora.v1.ScalarR\x05value:\x028\x01J\x04\b\r\x10\x0e\"O\n" +
 	"\x05Media\x12(\n" +
 	"\x06images\x18\x01 \x03(\v2\x10.remora.v1.ImageR\x06images\x12\x1c\n" +
 	"\tuncounted\x18\x02 \x03(\tR\tuncounted\"e\n" +

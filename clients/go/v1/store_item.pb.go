@@ -317,7 +317,7 @@ var File_remora_v1_store_item_proto protoreflect.FileDescriptor
 
 const file_remora_v1_store_item_proto_rawDesc = "" +
 	"\n" +
-	"\x1aremora/v1/store_item.proto\x12\tremora.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\x9b\x03\n" +
+	"\x1aremora/v1/store_item.proto\x12\tremora.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xa1\x03\n" +
 	"\tStoreItem\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x03(\tR\tnamespace\x12\x10\n" +
 	"\x03key\x18\x02 \x01(\tR\x03key\x12\x14\n" +
@@ -331,7 +331,8 @@ const file_remora_v1_store_item_proto_rawDesc = "" +
 	"\vupdate_time\x18\b \x01(\v2\x1a.google.protobuf.TimestampR\n" +
 	"updateTime\x12\x1a\n" +
 	"\brevision\x18\t \x01(\x04R\brevision\x12/\n" +
-	"\avectors\x18\x0f \x03(\v2\x15.remora.v1.ItemVectorR\avectors\"q\n" +
+	"\avectors\x18\x0f \x03(\v2\x15.remora.v1.ItemVectorR\avectorsJ\x04\b\n" +
+	"\x10\x0f\"q\n" +
 	"\n" +
 	"ItemVector\x12\x12\n" +
 	"\x04path\x18\x01 \x01(\tR\x04path\x12\x18\n" +

@@ -859,7 +859,7 @@ const file_remora_v1_transfer_service_proto_rawDesc = "" +
 	"\x06origin\x18\x03 \x01(\v2\x11.remora.v1.OriginR\x06origin\"^\n" +
 	"\x15ImportRecordsResponse\x12)\n" +
 	"\x10imported_records\x18\x01 \x01(\x03R\x0fimportedRecords\x12\x1a\n" +
-	"\brevision\x18\x02 \x01(\x04R\brevision\"\xbe\n" +
+	"\brevision\x18\x02 \x01(\x04R\brevision\"\xc4\n" +
 	"\n" +
 	"\x06Record\x12C\n" +
 	"\fconversation\x18\x01 \x01(\v2\x1d.remora.v1.ConversationRecordH\x00R\fconversation\x124\n" +
@@ -890,7 +890,8 @@ const file_remora_v1_transfer_service_proto_rawDesc = "" +
 	"\x14conversation_summary\x18\x15 \x01(\v2\x1e.remora.v1.ConversationSummaryH\x00R\x13conversationSummary\x12%\n" +
 	"\x04fact\x18\x16 \x01(\v2\x0f.remora.v1.FactH\x00R\x04fact\x12;\n" +
 	"\fstatic_facts\x18\x17 \x01(\v2\x16.remora.v1.StaticFactsH\x00R\vstaticFactsB\x06\n" +
-	"\x04kind\"\x97\x01\n" +
+	"\x04kindJ\x04\b\n" +
+	"\x10\v\"\x97\x01\n" +
 	"\x12ConversationRecord\x12;\n" +
 	"\fconversation\x18\x01 \x01(\v2\x17.remora.v1.ConversationR\fconversation\x12D\n" +
 	"\x10last_append_time\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\x0elastAppendTime\"f\n" +

@@ -27,7 +27,7 @@ from remora.v1 import scalar_pb2 as remora_dot_v1_dot_scalar__pb2
 from remora.v1 import short_term_pb2 as remora_dot_v1_dot_short__term__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1cremora/v1/conversation.proto\x12\tremora.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x16remora/v1/scalar.proto\x1a\x1aremora/v1/short_term.proto\"\xbc\x05\n\x0c\x43onversation\x12\x0e\n\x02id\x18\x01 \x01(\tR\x02id\x12\x17\n\x07user_id\x18\x02 \x01(\tR\x06userId\x12\x1f\n\x0bresource_id\x18\x03 \x01(\tR\nresourceId\x12\x14\n\x05title\x18\x04 \x01(\tR\x05title\x12\x1a\n\x08metadata\x18\x05 \x01(\x0cR\x08metadata\x12G\n\nattributes\x18\x06 \x03(\x0b\x32\'.remora.v1.Conversation.AttributesEntryR\nattributes\x12(\n\rstorage_limit\x18\x07 \x01(\x05H\x00R\x0cstorageLimit\x88\x01\x01\x12\x10\n\x03uid\x18\x08 \x01(\x04R\x03uid\x12\x1a\n\x08revision\x18\t \x01(\x04R\x08revision\x12#\n\rlast_sequence\x18\x0b \x01(\x04R\x0clastSequence\x12#\n\rmessage_count\x18\x0c \x01(\x03R\x0cmessageCount\x12;\n\x0b\x63reate_time\x18\r \x01(\x0b\x32\x1a.google.protobuf.TimestampR\ncreateTime\x12;\n\x0bupdate_time\x18\x0e \x01(\x0b\x32\x1a.google.protobuf.TimestampR\nupdateTime\x12\x39\n\nshort_term\x18\x0f \x01(\x0b\x32\x1a.remora.v1.ShortTermPolicyR\tshortTerm\x12,\n\x12without_short_term\x18\x10 \x01(\x08R\x10withoutShortTerm\x1aP\n\x0f\x41ttributesEntry\x12\x10\n\x03key\x18\x01 \x01(\tR\x03key\x12\'\n\x05value\x18\x02 \x01(\x0b\x32\x11.remora.v1.ScalarR\x05value:\x02\x38\x01\x42\x10\n\x0e_storage_limitb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1cremora/v1/conversation.proto\x12\tremora.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x16remora/v1/scalar.proto\x1a\x1aremora/v1/short_term.proto\"\xc2\x05\n\x0c\x43onversation\x12\x0e\n\x02id\x18\x01 \x01(\tR\x02id\x12\x17\n\x07user_id\x18\x02 \x01(\tR\x06userId\x12\x1f\n\x0bresource_id\x18\x03 \x01(\tR\nresourceId\x12\x14\n\x05title\x18\x04 \x01(\tR\x05title\x12\x1a\n\x08metadata\x18\x05 \x01(\x0cR\x08metadata\x12G\n\nattributes\x18\x06 \x03(\x0b\x32\'.remora.v1.Conversation.AttributesEntryR\nattributes\x12(\n\rstorage_limit\x18\x07 \x01(\x05H\x00R\x0cstorageLimit\x88\x01\x01\x12\x10\n\x03uid\x18\x08 \x01(\x04R\x03uid\x12\x1a\n\x08revision\x18\t \x01(\x04R\x08revision\x12#\n\rlast_sequence\x18\x0b \x01(\x04R\x0clastSequence\x12#\n\rmessage_count\x18\x0c \x01(\x03R\x0cmessageCount\x12;\n\x0b\x63reate_time\x18\r \x01(\x0b\x32\x1a.google.protobuf.TimestampR\ncreateTime\x12;\n\x0bupdate_time\x18\x0e \x01(\x0b\x32\x1a.google.protobuf.TimestampR\nupdateTime\x12\x39\n\nshort_term\x18\x0f \x01(\x0b\x32\x1a.remora.v1.ShortTermPolicyR\tshortTerm\x12,\n\x12without_short_term\x18\x10 \x01(\x08R\x10withoutShortTerm\x1aP\n\x0f\x41ttributesEntry\x12\x10\n\x03key\x18\x01 \x01(\tR\x03key\x12\'\n\x05value\x18\x02 \x01(\x0b\x32\x11.remora.v1.ScalarR\x05value:\x02\x38\x01\x42\x10\n\x0e_storage_limitJ\x04\x08\n\x10\x0b\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -37,7 +37,7 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_CONVERSATION_ATTRIBUTESENTRY']._loaded_options = None
   _globals['_CONVERSATION_ATTRIBUTESENTRY']._serialized_options = b'8\001'
   _globals['_CONVERSATION']._serialized_start=129
-  _globals['_CONVERSATION']._serialized_end=829
+  _globals['_CONVERSATION']._serialized_end=835
   _globals['_CONVERSATION_ATTRIBUTESENTRY']._serialized_start=731
   _globals['_CONVERSATION_ATTRIBUTESENTRY']._serialized_end=811
 # @@protoc_insertion_point(module_scope)

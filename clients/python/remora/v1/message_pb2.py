@@ -26,7 +26,7 @@ from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__
 from remora.v1 import scalar_pb2 as remora_dot_v1_dot_scalar__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x17remora/v1/message.proto\x12\tremora.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x16remora/v1/scalar.proto\"\x99\x06\n\x07Message\x12\x0e\n\x02id\x18\x01 \x01(\tR\x02id\x12\x17\n\x07user_id\x18\x02 \x01(\tR\x06userId\x12\x12\n\x04role\x18\x03 \x01(\tR\x04role\x12\x12\n\x04name\x18\x04 \x01(\tR\x04name\x12\x12\n\x04text\x18\x05 \x01(\tR\x04text\x12\x14\n\x05parts\x18\x06 \x01(\x0cR\x05parts\x12\x1a\n\x08metadata\x18\x07 \x01(\x0cR\x08metadata\x12\x42\n\nattributes\x18\x08 \x03(\x0b\x32\".remora.v1.Message.AttributesEntryR\nattributes\x12\x32\n\ntool_calls\x18\t \x03(\x0b\x32\x13.remora.v1.ToolCallR\ttoolCalls\x12&\n\x0ftool_result_ids\x18\n \x03(\tR\rtoolResultIds\x12\x37\n\tsent_time\x18\x0b \x01(\x0b\x32\x1a.google.protobuf.TimestampR\x08sentTime\x12\x1d\n\nsession_id\x18\x0c \x01(\tR\tsessionId\x12\x32\n\tembedding\x18\x0e \x01(\x0b\x32\x14.remora.v1.EmbeddingR\tembedding\x12\x1a\n\x08sequence\x18\x0f \x01(\x04R\x08sequence\x12\x1a\n\x08revision\x18\x10 \x01(\x04R\x08revision\x12;\n\x0b\x63reate_time\x18\x11 \x01(\x0b\x32\x1a.google.protobuf.TimestampR\ncreateTime\x12;\n\x0bupdate_time\x18\x12 \x01(\x0b\x32\x1a.google.protobuf.TimestampR\nupdateTime\x12\x1f\n\x0btoken_count\x18\x13 \x01(\x05R\ntokenCount\x12&\n\x05media\x18\x14 \x01(\x0b\x32\x10.remora.v1.MediaR\x05media\x1aP\n\x0f\x41ttributesEntry\x12\x10\n\x03key\x18\x01 \x01(\tR\x03key\x12\'\n\x05value\x18\x02 \x01(\x0b\x32\x11.remora.v1.ScalarR\x05value:\x02\x38\x01\"O\n\x05Media\x12(\n\x06images\x18\x01 \x03(\x0b\x32\x10.remora.v1.ImageR\x06images\x12\x1c\n\tuncounted\x18\x02 \x03(\tR\tuncounted\"e\n\x05Image\x12\x14\n\x05width\x18\x01 \x01(\x05R\x05width\x12\x16\n\x06height\x18\x02 \x01(\x05R\x06height\x12.\n\x06\x64\x65tail\x18\x03 \x01(\x0e\x32\x16.remora.v1.ImageDetailR\x06\x64\x65tail\"L\n\x08ToolCall\x12\x0e\n\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n\x04name\x18\x02 \x01(\tR\x04name\x12\x1c\n\targuments\x18\x03 \x01(\x0cR\targuments\"9\n\tEmbedding\x12\x14\n\x05model\x18\x01 \x01(\tR\x05model\x12\x16\n\x06values\x18\x02 \x01(\x0cR\x06values*X\n\x0bImageDetail\x12\x1c\n\x18IMAGE_DETAIL_UNSPECIFIED\x10\x00\x12\x14\n\x10IMAGE_DETAIL_LOW\x10\x01\x12\x15\n\x11IMAGE_DETAIL_HIGH\x10\x02\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x17remora/v1/message.proto\x12\tremora.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x16remora/v1/scalar.proto\"\x9f\x06\n\x07Message\x12\x0e\n\x02id\x18\x01 \x01(\tR\x02id\x12\x17\n\x07user_id\x18\x02 \x01(\tR\x06userId\x12\x12\n\x04role\x18\x03 \x01(\tR\x04role\x12\x12\n\x04name\x18\x04 \x01(\tR\x04name\x12\x12\n\x04text\x18\x05 \x01(\tR\x04text\x12\x14\n\x05parts\x18\x06 \x01(\x0cR\x05parts\x12\x1a\n\x08metadata\x18\x07 \x01(\x0cR\x08metadata\x12\x42\n\nattributes\x18\x08 \x03(\x0b\x32\".remora.v1.Message.AttributesEntryR\nattributes\x12\x32\n\ntool_calls\x18\t \x03(\x0b\x32\x13.remora.v1.ToolCallR\ttoolCalls\x12&\n\x0ftool_result_ids\x18\n \x03(\tR\rtoolResultIds\x12\x37\n\tsent_time\x18\x0b \x01(\x0b\x32\x1a.google.protobuf.TimestampR\x08sentTime\x12\x1d\n\nsession_id\x18\x0c \x01(\tR\tsessionId\x12\x32\n\tembedding\x18\x0e \x01(\x0b\x32\x14.remora.v1.EmbeddingR\tembedding\x12\x1a\n\x08sequence\x18\x0f \x01(\x04R\x08sequence\x12\x1a\n\x08revision\x18\x10 \x01(\x04R\x08revision\x12;\n\x0b\x63reate_time\x18\x11 \x01(\x0b\x32\x1a.google.protobuf.TimestampR\ncreateTime\x12;\n\x0bupdate_time\x18\x12 \x01(\x0b\x32\x1a.google.protobuf.TimestampR\nupdateTime\x12\x1f\n\x0btoken_count\x18\x13 \x01(\x05R\ntokenCount\x12&\n\x05media\x18\x14 \x01(\x0b\x32\x10.remora.v1.MediaR\x05media\x1aP\n\x0f\x41ttributesEntry\x12\x10\n\x03key\x18\x01 \x01(\tR\x03key\x12\'\n\x05value\x18\x02 \x01(\x0b\x32\x11.remora.v1.ScalarR\x05value:\x02\x38\x01J\x04\x08\r\x10\x0e\"O\n\x05Media\x12(\n\x06images\x18\x01 \x03(\x0b\x32\x10.remora.v1.ImageR\x06images\x12\x1c\n\tuncounted\x18\x02 \x03(\tR\tuncounted\"e\n\x05Image\x12\x14\n\x05width\x18\x01 \x01(\x05R\x05width\x12\x16\n\x06height\x18\x02 \x01(\x05R\x06height\x12.\n\x06\x64\x65tail\x18\x03 \x01(\x0e\x32\x16.remora.v1.ImageDetailR\x06\x64\x65tail\"L\n\x08ToolCall\x12\x0e\n\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n\x04name\x18\x02 \x01(\tR\x04name\x12\x1c\n\targuments\x18\x03 \x01(\x0cR\targuments\"9\n\tEmbedding\x12\x14\n\x05model\x18\x01 \x01(\tR\x05model\x12\x16\n\x06values\x18\x02 \x01(\x0cR\x06values*X\n\x0bImageDetail\x12\x1c\n\x18IMAGE_DETAIL_UNSPECIFIED\x10\x00\x12\x14\n\x10IMAGE_DETAIL_LOW\x10\x01\x12\x15\n\x11IMAGE_DETAIL_HIGH\x10\x02\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -35,18 +35,18 @@ if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
   _globals['_MESSAGE_ATTRIBUTESENTRY']._loaded_options = None
   _globals['_MESSAGE_ATTRIBUTESENTRY']._serialized_options = b'8\001'
-  _globals['_IMAGEDETAIL']._serialized_start=1212
-  _globals['_IMAGEDETAIL']._serialized_end=1300
+  _globals['_IMAGEDETAIL']._serialized_start=1218
+  _globals['_IMAGEDETAIL']._serialized_end=1306
   _globals['_MESSAGE']._serialized_start=96
-  _globals['_MESSAGE']._serialized_end=889
+  _globals['_MESSAGE']._serialized_end=895
   _globals['_MESSAGE_ATTRIBUTESENTRY']._serialized_start=809
   _globals['_MESSAGE_ATTRIBUTESENTRY']._serialized_end=889
-  _globals['_MEDIA']._serialized_start=891
-  _globals['_MEDIA']._serialized_end=970
-  _globals['_IMAGE']._serialized_start=972
-  _globals['_IMAGE']._serialized_end=1073
-  _globals['_TOOLCALL']._serialized_start=1075
-  _globals['_TOOLCALL']._serialized_end=1151
-  _globals['_EMBEDDING']._serialized_start=1153
-  _globals['_EMBEDDING']._serialized_end=1210
+  _globals['_MEDIA']._serialized_start=897
+  _globals['_MEDIA']._serialized_end=976
+  _globals['_IMAGE']._serialized_start=978
+  _globals['_IMAGE']._serialized_end=1079
+  _globals['_TOOLCALL']._serialized_start=1081
+  _globals['_TOOLCALL']._serialized_end=1157
+  _globals['_EMBEDDING']._serialized_start=1159
+  _globals['_EMBEDDING']._serialized_end=1216
 # @@protoc_insertion_point(module_scope)

@@ -26,7 +26,7 @@ from google.protobuf import duration_pb2 as google_dot_protobuf_dot_duration__pb
 from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1aremora/v1/store_item.proto\x12\tremora.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\x9b\x03\n\tStoreItem\x12\x1c\n\tnamespace\x18\x01 \x03(\tR\tnamespace\x12\x10\n\x03key\x18\x02 \x01(\tR\x03key\x12\x14\n\x05value\x18\x03 \x01(\x0cR\x05value\x12\x17\n\x07user_id\x18\x04 \x01(\tR\x06userId\x12+\n\x03ttl\x18\x05 \x01(\x0b\x32\x19.google.protobuf.DurationR\x03ttl\x12;\n\x0b\x65xpire_time\x18\x06 \x01(\x0b\x32\x1a.google.protobuf.TimestampR\nexpireTime\x12;\n\x0b\x63reate_time\x18\x07 \x01(\x0b\x32\x1a.google.protobuf.TimestampR\ncreateTime\x12;\n\x0bupdate_time\x18\x08 \x01(\x0b\x32\x1a.google.protobuf.TimestampR\nupdateTime\x12\x1a\n\x08revision\x18\t \x01(\x04R\x08revision\x12/\n\x07vectors\x18\x0f \x03(\x0b\x32\x15.remora.v1.ItemVectorR\x07vectors\"q\n\nItemVector\x12\x12\n\x04path\x18\x01 \x01(\tR\x04path\x12\x18\n\x06values\x18\x02 \x01(\x0cH\x00R\x06values\x12\x14\n\x04text\x18\x03 \x01(\tH\x00R\x04text\x12\x14\n\x05model\x18\x04 \x01(\tR\x05modelB\t\n\x07\x63ontent\"9\n\x07ItemKey\x12\x1c\n\tnamespace\x18\x01 \x03(\tR\tnamespace\x12\x10\n\x03key\x18\x02 \x01(\tR\x03keyb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1aremora/v1/store_item.proto\x12\tremora.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xa1\x03\n\tStoreItem\x12\x1c\n\tnamespace\x18\x01 \x03(\tR\tnamespace\x12\x10\n\x03key\x18\x02 \x01(\tR\x03key\x12\x14\n\x05value\x18\x03 \x01(\x0cR\x05value\x12\x17\n\x07user_id\x18\x04 \x01(\tR\x06userId\x12+\n\x03ttl\x18\x05 \x01(\x0b\x32\x19.google.protobuf.DurationR\x03ttl\x12;\n\x0b\x65xpire_time\x18\x06 \x01(\x0b\x32\x1a.google.protobuf.TimestampR\nexpireTime\x12;\n\x0b\x63reate_time\x18\x07 \x01(\x0b\x32\x1a.google.protobuf.TimestampR\ncreateTime\x12;\n\x0bupdate_time\x18\x08 \x01(\x0b\x32\x1a.google.protobuf.TimestampR\nupdateTime\x12\x1a\n\x08revision\x18\t \x01(\x04R\x08revision\x12/\n\x07vectors\x18\x0f \x03(\x0b\x32\x15.remora.v1.ItemVectorR\x07vectorsJ\x04\x08\n\x10\x0f\"q\n\nItemVector\x12\x12\n\x04path\x18\x01 \x01(\tR\x04path\x12\x18\n\x06values\x18\x02 \x01(\x0cH\x00R\x06values\x12\x14\n\x04text\x18\x03 \x01(\tH\x00R\x04text\x12\x14\n\x05model\x18\x04 \x01(\tR\x05modelB\t\n\x07\x63ontent\"9\n\x07ItemKey\x12\x1c\n\tnamespace\x18\x01 \x03(\tR\tnamespace\x12\x10\n\x03key\x18\x02 \x01(\tR\x03keyb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -34,9 +34,9 @@ _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'remora.v1.store_item_pb2', 
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
   _globals['_STOREITEM']._serialized_start=107
-  _globals['_STOREITEM']._serialized_end=518
-  _globals['_ITEMVECTOR']._serialized_start=520
-  _globals['_ITEMVECTOR']._serialized_end=633
-  _globals['_ITEMKEY']._serialized_start=635
-  _globals['_ITEMKEY']._serialized_end=692
+  _globals['_STOREITEM']._serialized_end=524
+  _globals['_ITEMVECTOR']._serialized_start=526
+  _globals['_ITEMVECTOR']._serialized_end=639
+  _globals['_ITEMKEY']._serialized_start=641
+  _globals['_ITEMKEY']._serialized_end=698
 # @@protoc_insertion_point(module_scope)
