@@ -472,7 +472,7 @@ type SearchMessagesRequest struct {
 	// messages that no page before it had, as they rank now: no message is found twice, whatever is written between two
 	// pages, and where nothing is, the pages together are what one search for all of them finds.
 	PageToken string `protobuf:"bytes,10,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
-	// Whether the reply leaves no receipt.
+	// Whether the reply leaves no receipt. Otherwise the call stores one, although it is NO_SIDE_EFFECTS.
 	WithoutReceipt bool `protobuf:"varint,11,opt,name=without_receipt,json=withoutReceipt,proto3" json:"without_receipt,omitempty"`
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache
@@ -1411,7 +1411,7 @@ type AssembleContextRequest struct {
 	// about nothing that is stored recalls nothing, as a rule. The rule is for vectors of the built-in model: of those of other
 	// models, and by words alone, everything that is found is recalled, except for texts of white space alone.
 	IncludeUnrelated bool `protobuf:"varint,16,opt,name=include_unrelated,json=includeUnrelated,proto3" json:"include_unrelated,omitempty"`
-	// Whether the reply leaves no receipt.
+	// Whether the reply leaves no receipt. Otherwise the call stores one, although it is NO_SIDE_EFFECTS.
 	WithoutReceipt bool `protobuf:"varint,17,opt,name=without_receipt,json=withoutReceipt,proto3" json:"without_receipt,omitempty"`
 	// Which facts of the user go in: those that answer the query best, whether `search` is set or not; without a query, or
 	// with a vector that none can be compared with, those recorded last. Unset: none.

@@ -728,7 +728,7 @@ type GetItemsRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Required. 1 to 1,000 keys.
 	Keys []*ItemKey `protobuf:"bytes,1,rep,name=keys,proto3" json:"keys,omitempty"`
-	// Whether items with a `ttl` live for that long from now.
+	// Whether items with a `ttl` live for that long from now. The call then writes, although it is NO_SIDE_EFFECTS.
 	RefreshExpiry bool `protobuf:"varint,2,opt,name=refresh_expiry,json=refreshExpiry,proto3" json:"refresh_expiry,omitempty"`
 	// Wait until this revision is visible.
 	MinRevision uint64 `protobuf:"varint,3,opt,name=min_revision,json=minRevision,proto3" json:"min_revision,omitempty"`
@@ -883,7 +883,8 @@ type ItemSearch struct {
 	Limit int32 `protobuf:"varint,7,opt,name=limit,proto3" json:"limit,omitempty"`
 	// How many of the first items to leave out; negative is refused.
 	Skip int32 `protobuf:"varint,8,opt,name=skip,proto3" json:"skip,omitempty"`
-	// Whether the items that are returned and have a `ttl` live for that long from now.
+	// Whether the items that are returned and have a `ttl` live for that long from now. A call of SearchItems then writes,
+	// although it is NO_SIDE_EFFECTS.
 	RefreshExpiry bool `protobuf:"varint,9,opt,name=refresh_expiry,json=refreshExpiry,proto3" json:"refresh_expiry,omitempty"`
 	// Whether items that have expired are found until they are deleted. Finding them does not refresh them.
 	IncludeExpired bool `protobuf:"varint,10,opt,name=include_expired,json=includeExpired,proto3" json:"include_expired,omitempty"`

@@ -8,6 +8,11 @@ Revisions only grow, with gaps of any size. A `request_id` (up to 128 bytes) mak
 an hour gets the first reply and writes nothing; the same id with another payload or method is ALREADY_EXISTS,
 REQUEST_ID_REUSED. Failures are not remembered. At most 1,000,000 ids are remembered; the oldest are forgotten first.
 
+A read says `idempotency_level = NO_SIDE_EFFECTS`: it changes no content and may be repeated. Four of them also store
+something. SearchMessages and AssembleContext leave a receipt, unless `without_receipt` is set; with `refresh_expiry`,
+GetItems and SearchItems let items live longer. A repeat of such a call leaves another receipt, and lets the items live
+on from then; a reply from a proxy's cache does neither.
+
 A read takes a `min_revision` and waits, up to its deadline, until that revision is visible; one that the store has not
 yet assigned is OUT_OF_RANGE, REVISION_UNKNOWN. An empty `user_id` on a message RPC means the conversation's own user;
 if one is given, only that user's messages are seen.

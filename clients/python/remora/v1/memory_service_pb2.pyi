@@ -313,7 +313,7 @@ class SearchMessagesRequest(_message.Message):
     pages, and where nothing is, the pages together are what one search for all of them finds.
     """
     without_receipt: _builtins.bool
-    """Whether the reply leaves no receipt."""
+    """Whether the reply leaves no receipt. Otherwise the call stores one, although it is NO_SIDE_EFFECTS."""
     @_builtins.property
     def conversation(self) -> Global___ConversationScope:
         """One user's messages of one conversation."""
@@ -893,7 +893,7 @@ class AssembleContextRequest(_message.Message):
     models, and by words alone, everything that is found is recalled, except for texts of white space alone.
     """
     without_receipt: _builtins.bool
-    """Whether the reply leaves no receipt."""
+    """Whether the reply leaves no receipt. Otherwise the call stores one, although it is NO_SIDE_EFFECTS."""
     static_facts: _builtins.bool
     """Whether the tenant's static facts go in."""
     working_memory: _builtins.bool

@@ -355,7 +355,7 @@ class GetItemsRequest(_message.Message):
     MIN_REVISION_FIELD_NUMBER: _builtins.int
     INCLUDE_EXPIRED_FIELD_NUMBER: _builtins.int
     refresh_expiry: _builtins.bool
-    """Whether items with a `ttl` live for that long from now."""
+    """Whether items with a `ttl` live for that long from now. The call then writes, although it is NO_SIDE_EFFECTS."""
     min_revision: _builtins.int
     """Wait until this revision is visible."""
     include_expired: _builtins.bool
@@ -441,7 +441,9 @@ class ItemSearch(_message.Message):
     skip: _builtins.int
     """How many of the first items to leave out; negative is refused."""
     refresh_expiry: _builtins.bool
-    """Whether the items that are returned and have a `ttl` live for that long from now."""
+    """Whether the items that are returned and have a `ttl` live for that long from now. A call of SearchItems then writes,
+    although it is NO_SIDE_EFFECTS.
+    """
     include_expired: _builtins.bool
     """Whether items that have expired are found until they are deleted. Finding them does not refresh them."""
     @_builtins.property

@@ -175,7 +175,7 @@ export type SearchMessagesRequest = Message<"remora.v1.SearchMessagesRequest"> &
   pageToken: string;
 
   /**
-   * Whether the reply leaves no receipt.
+   * Whether the reply leaves no receipt. Otherwise the call stores one, although it is NO_SIDE_EFFECTS.
    *
    * @generated from field: bool without_receipt = 11;
    */
@@ -778,7 +778,7 @@ export type AssembleContextRequest = Message<"remora.v1.AssembleContextRequest">
   includeUnrelated: boolean;
 
   /**
-   * Whether the reply leaves no receipt.
+   * Whether the reply leaves no receipt. Otherwise the call stores one, although it is NO_SIDE_EFFECTS.
    *
    * @generated from field: bool without_receipt = 17;
    */

@@ -348,7 +348,7 @@ export type GetItemsRequest = Message<"remora.v1.GetItemsRequest"> & {
   keys: ItemKey[];
 
   /**
-   * Whether items with a `ttl` live for that long from now.
+   * Whether items with a `ttl` live for that long from now. The call then writes, although it is NO_SIDE_EFFECTS.
    *
    * @generated from field: bool refresh_expiry = 2;
    */
@@ -484,7 +484,8 @@ export type ItemSearch = Message<"remora.v1.ItemSearch"> & {
   skip: number;
 
   /**
-   * Whether the items that are returned and have a `ttl` live for that long from now.
+   * Whether the items that are returned and have a `ttl` live for that long from now. A call of SearchItems then writes,
+   * although it is NO_SIDE_EFFECTS.
    *
    * @generated from field: bool refresh_expiry = 9;
    */
