@@ -73,7 +73,7 @@ def test_a_person_sees_what_is_not_in_and_what_is_not_counted() -> None:
 
     assert text.splitlines()[0] == "context: 1,234 of 4,000 tokens, not exact"
     assert text.splitlines()[-3:] == [
-        "not in: 1,200 did not fit; 3 found, but do not speak to the query; 1 half of a tool call",
+        "not in: 1,200 did not fit; 3 found, but are not relevant to the query; 1 half of a tool call",
         "not counted: audio, file in message m7",
         "searched by words only: no_model",
     ]

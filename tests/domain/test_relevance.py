@@ -1,4 +1,4 @@
-"""The floor of recall: which hits speak to a query."""
+"""The floor of recall: which hits are relevant to a query."""
 
 from __future__ import annotations
 

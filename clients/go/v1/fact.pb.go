@@ -52,7 +52,7 @@ type Fact struct {
 	Model string `protobuf:"bytes,9,opt,name=model,proto3" json:"model,omitempty"`
 	// The rest of what it says, 1 byte to 4 KiB.
 	Object string `protobuf:"bytes,10,opt,name=object,proto3" json:"object,omitempty"`
-	// How sure it is, above 0 to 1. Default: 1. A fact that is said again is surer: 1 - (1 - a)(1 - b).
+	// How sure it is, above 0 to 1. Default: 1. If a fact is said again, it becomes 1 - (1 - a)(1 - b).
 	Confidence float64 `protobuf:"fixed64,11,opt,name=confidence,proto3" json:"confidence,omitempty"`
 	// Output only. How many times it was said.
 	Mentions int32 `protobuf:"varint,12,opt,name=mentions,proto3" json:"mentions,omitempty"`

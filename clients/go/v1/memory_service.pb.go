@@ -1407,7 +1407,7 @@ type AssembleContextRequest struct {
 	// Whether to truncate texts and tool results of the newest turn if it does not fit. The longest ones are truncated to
 	// one length, and end with a mark that says so; tool calls stay. BUDGET_TOO_SMALL if nothing of a text would remain.
 	AllowPartial bool `protobuf:"varint,15,opt,name=allow_partial,json=allowPartial,proto3" json:"allow_partial,omitempty"`
-	// Whether to recall also what does not speak to the query, up to `k` messages. Default: it is left out, so that a query
+	// Whether to recall also what is not relevant to the query, up to `k` messages. Default: it is left out, so that a query
 	// about nothing that is stored recalls nothing, as a rule. The rule is for vectors of the built-in model: of those of other
 	// models, and by words alone, everything that is found is recalled, except for texts of white space alone.
 	IncludeUnrelated bool `protobuf:"varint,16,opt,name=include_unrelated,json=includeUnrelated,proto3" json:"include_unrelated,omitempty"`
@@ -1757,7 +1757,7 @@ type AssembleContextResponse struct {
 	// How many of the newest messages are not in because they are half of a tool call, which no model accepts: a call
 	// without all of its results, or a result without its call.
 	Unanswered int32 `protobuf:"varint,11,opt,name=unanswered,proto3" json:"unanswered,omitempty"`
-	// How many messages the search found that do not speak to the query and are not in: see `include_unrelated`.
+	// How many messages the search found that are not relevant to the query and are not in: see `include_unrelated`.
 	Unrelated int32 `protobuf:"varint,12,opt,name=unrelated,proto3" json:"unrelated,omitempty"`
 	// The receipt of this reply; empty if it leaves none.
 	ReceiptId string `protobuf:"bytes,13,opt,name=receipt_id,json=receiptId,proto3" json:"receipt_id,omitempty"`

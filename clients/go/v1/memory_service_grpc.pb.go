@@ -113,9 +113,9 @@ type MemoryServiceClient interface {
 	// Compares the items of two receipts: what came in, what went out, what changed, and why. NOT_FOUND, RECEIPT_NOT_FOUND as
 	// GetReceipt.
 	DiffContexts(ctx context.Context, in *DiffContextsRequest, opts ...grpc.CallOption) (*DiffContextsResponse, error)
-	// Adds facts to what is known of a user, all or none. The same fact again is not added: it is said once more, and is surer;
-	// the same message counts once. An exclusive fact ends the ones of its subject and predicate that hold when it begins
-	// to; if one begins later, it ends then itself. Texts are embedded as those of memory items are.
+	// Adds facts to what is known of a user, all or none. A fact that is recorded already is not added again: its `mentions`
+	// and its `confidence` grow; the same message counts once. An exclusive fact ends the ones of its subject and predicate
+	// that hold when it begins to; if one begins later, it ends then itself. Texts are embedded as those of memory items are.
 	AddFacts(ctx context.Context, in *AddFactsRequest, opts ...grpc.CallOption) (*AddFactsResponse, error)
 	// Finds the facts of a user in a text, or in what the user said in a conversation, and adds them as AddFacts does. They are
 	// found by the chat model that the server is configured with; without one, or where it fails, by patterns for first-person
@@ -483,9 +483,9 @@ type MemoryServiceServer interface {
 	// Compares the items of two receipts: what came in, what went out, what changed, and why. NOT_FOUND, RECEIPT_NOT_FOUND as
 	// GetReceipt.
 	DiffContexts(context.Context, *DiffContextsRequest) (*DiffContextsResponse, error)
-	// Adds facts to what is known of a user, all or none. The same fact again is not added: it is said once more, and is surer;
-	// the same message counts once. An exclusive fact ends the ones of its subject and predicate that hold when it begins
-	// to; if one begins later, it ends then itself. Texts are embedded as those of memory items are.
+	// Adds facts to what is known of a user, all or none. A fact that is recorded already is not added again: its `mentions`
+	// and its `confidence` grow; the same message counts once. An exclusive fact ends the ones of its subject and predicate
+	// that hold when it begins to; if one begins later, it ends then itself. Texts are embedded as those of memory items are.
 	AddFacts(context.Context, *AddFactsRequest) (*AddFactsResponse, error)
 	// Finds the facts of a user in a text, or in what the user said in a conversation, and adds them as AddFacts does. They are
 	// found by the chat model that the server is configured with; without one, or where it fails, by patterns for first-person

@@ -154,7 +154,7 @@ class Context:
         left_out: How many candidate messages and facts did not fit into the budget, or into a reply of 3 MiB.
         unanswered: How many of the newest messages are out because they are half of a tool call, which no model
             accepts.
-        unrelated: How many messages the search found that are out because they do not speak to the query.
+        unrelated: How many messages the search found that are out because they are not relevant to the query.
         uncounted_parts: How many items hold something that is not counted: see `Item.uncounted`.
         exact: Whether everything was counted, exactly in the encoding.
         revision: The revision that the context shows.
@@ -297,7 +297,7 @@ def _shortened(text: str) -> str:
 def _remarks(context: Context) -> Iterator[str]:
     counts = {
         "did not fit": context.left_out,
-        "found, but do not speak to the query": context.unrelated,
+        "found, but are not relevant to the query": context.unrelated,
         "half of a tool call": context.unanswered,
     }
     if out := [f"{count:,} {why}" for why, count in counts.items() if count]:

@@ -20,7 +20,7 @@ class FactSource:
 
     Attributes:
         conversation_id: The conversation.
-        message_id: The message. The same message makes a fact surer once.
+        message_id: The message. The same message adds to the confidence of a fact once.
         sent_time: When it was sent; the fact holds since then.
     """
 
@@ -52,7 +52,7 @@ class Fact(View):
         predicate: What it says of the subject.
         object: The rest of what it says.
         text: The fact in words: a search goes by it, and a context shows it. Empty: subject, predicate and object.
-        confidence: How sure it is, above 0 to 1. One that is said again is surer.
+        confidence: How sure it is, above 0 to 1. It grows if the fact is said again.
         exclusive: Whether only one object holds at a time of this subject and predicate: another one ends this one. A
             fact that is said again so becomes exclusive, and ends what holds beside it.
         valid_from: From when on it holds; None in a write: since it was said.

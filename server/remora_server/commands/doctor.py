@@ -159,7 +159,7 @@ class Examination:
             self._find("model", str(error), _installing(directory))
             return
         if embedder is None:
-            what = f"none is installed in {directory}: searches go by words alone"
+            what = f"no embedding model is installed in {directory}: searches go by words alone"
             self._note("model", what, _installing(directory))
             self.unchecked.append("the embedding model (it is not installed)")
             return

@@ -413,8 +413,9 @@ KEYS: tuple[Key, ...] = (
     ),
     Key(
         "short_term_overflow",
-        "what happens instead to a window that is too large: trim leaves 500 tokens, delete_oldest takes one message "
-        "after the other, flush half of the tokens, earlier",
+        "what happens to a window that is too large, instead of the profile's summary; trim: the oldest messages leave "
+        "until 500 tokens remain; delete_oldest: they leave one at a time until it fits; flush: they leave at half of "
+        "the tokens already, until a quarter remains",
         _one_of(*short_term.OVERFLOWS),
         choices=short_term.OVERFLOWS,
         default_in_words="summarize, with a profile",

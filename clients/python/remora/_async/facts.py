@@ -34,9 +34,9 @@ class AsyncFacts:
     ) -> list[str]:
         """Adds a fact or several, all or none, and returns their ids. `source` is the message in which they were said.
 
-        The same fact again is said once more, and is surer. An exclusive one ends the one that it contradicts. The
-        server embeds them before it answers: without a `timeout`, the call has the client's, and 0.03 seconds more for
-        each fact but the first.
+        A fact that is recorded already is not added again: its `mentions` and its `confidence` grow. An exclusive one
+        ends the one that it contradicts. The server embeds them before it answers: without a `timeout`, the call has
+        the client's, and 0.03 seconds more for each fact but the first.
         """
         several = [facts] if isinstance(facts, Fact) else facts
         request = wire.AddFactsRequest(user_id=self._user_id, facts=[fact.to_proto() for fact in several])
@@ -81,8 +81,8 @@ class AsyncFacts:
     ) -> ExtractedFacts:
         """The same of all that the user says in a conversation, behind a message of this sequence.
 
-        Each 1,000 messages, or with a chat model each 32 KiB, have the timeout. A message that was read before makes
-        nothing surer.
+        Each 1,000 messages, or with a chat model each 32 KiB, have the timeout. A message that was read before adds to
+        no fact's confidence.
         """
         found = ExtractedFacts()
         said = wire.SaidMessages(conversation_id=conversation_id, after_sequence=after_sequence)

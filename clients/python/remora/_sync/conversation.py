@@ -187,7 +187,7 @@ class Conversation:
 
         `query` is a text or a vector; None: the text of the newest `user` message. `recall` says how to search
         (False: not at all), `recall_scope` whether in this conversation or in all of its user's. What the search finds
-        and does not speak to the query is left out, unless `include_unrelated`. `recent_messages` bounds the number of
+        and is not relevant to the query is left out, unless `include_unrelated`. `recent_messages` bounds the number of
         recent ones (None: as many as fit). Tokens are those of `encoding` or of a `model`'s encoding, by default
         o200k_base; with a `model`, images are counted by its rule. `merge` says how recalled and recent messages are
         joined, `rendering` whether the context is `messages` (the default), a `transcript`, or messages with a

@@ -93,7 +93,7 @@ class Fact(_message.Message):
     object: _builtins.str
     """The rest of what it says, 1 byte to 4 KiB."""
     confidence: _builtins.float
-    """How sure it is, above 0 to 1. Default: 1. A fact that is said again is surer: 1 - (1 - a)(1 - b)."""
+    """How sure it is, above 0 to 1. Default: 1. If a fact is said again, it becomes 1 - (1 - a)(1 - b)."""
     mentions: _builtins.int
     """Output only. How many times it was said."""
     extractor: _builtins.str

@@ -888,7 +888,7 @@ class AssembleContextRequest(_message.Message):
     one length, and end with a mark that says so; tool calls stay. BUDGET_TOO_SMALL if nothing of a text would remain.
     """
     include_unrelated: _builtins.bool
-    """Whether to recall also what does not speak to the query, up to `k` messages. Default: it is left out, so that a query
+    """Whether to recall also what is not relevant to the query, up to `k` messages. Default: it is left out, so that a query
     about nothing that is stored recalls nothing, as a rule. The rule is for vectors of the built-in model: of those of other
     models, and by words alone, everything that is found is recalled, except for texts of white space alone.
     """
@@ -1074,7 +1074,7 @@ class AssembleContextResponse(_message.Message):
     without all of its results, or a result without its call.
     """
     unrelated: _builtins.int
-    """How many messages the search found that do not speak to the query and are not in: see `include_unrelated`."""
+    """How many messages the search found that are not relevant to the query and are not in: see `include_unrelated`."""
     receipt_id: _builtins.str
     """The receipt of this reply; empty if it leaves none."""
     @_builtins.property

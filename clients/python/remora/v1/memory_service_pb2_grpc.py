@@ -327,9 +327,9 @@ class MemoryServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def AddFacts(self, request, context):
-        """Adds facts to what is known of a user, all or none. The same fact again is not added: it is said once more, and is surer;
-        the same message counts once. An exclusive fact ends the ones of its subject and predicate that hold when it begins
-        to; if one begins later, it ends then itself. Texts are embedded as those of memory items are.
+        """Adds facts to what is known of a user, all or none. A fact that is recorded already is not added again: its `mentions`
+        and its `confidence` grow; the same message counts once. An exclusive fact ends the ones of its subject and predicate
+        that hold when it begins to; if one begins later, it ends then itself. Texts are embedded as those of memory items are.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

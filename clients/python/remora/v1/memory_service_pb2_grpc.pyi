@@ -104,9 +104,9 @@ class MemoryServiceStub:
     GetReceipt.
     """
     AddFacts: _grpc.UnaryUnaryMultiCallable[_memory_service_pb2.AddFactsRequest, _memory_service_pb2.AddFactsResponse]
-    """Adds facts to what is known of a user, all or none. The same fact again is not added: it is said once more, and is surer;
-    the same message counts once. An exclusive fact ends the ones of its subject and predicate that hold when it begins
-    to; if one begins later, it ends then itself. Texts are embedded as those of memory items are.
+    """Adds facts to what is known of a user, all or none. A fact that is recorded already is not added again: its `mentions`
+    and its `confidence` grow; the same message counts once. An exclusive fact ends the ones of its subject and predicate
+    that hold when it begins to; if one begins later, it ends then itself. Texts are embedded as those of memory items are.
     """
     ExtractFacts: _grpc.UnaryUnaryMultiCallable[_memory_service_pb2.ExtractFactsRequest, _memory_service_pb2.ExtractFactsResponse]
     """Finds the facts of a user in a text, or in what the user said in a conversation, and adds them as AddFacts does. They are
@@ -220,9 +220,9 @@ class MemoryServiceAsyncStub(MemoryServiceStub):
     GetReceipt.
     """
     AddFacts: _aio.UnaryUnaryMultiCallable[_memory_service_pb2.AddFactsRequest, _memory_service_pb2.AddFactsResponse]  # type: ignore[assignment]
-    """Adds facts to what is known of a user, all or none. The same fact again is not added: it is said once more, and is surer;
-    the same message counts once. An exclusive fact ends the ones of its subject and predicate that hold when it begins
-    to; if one begins later, it ends then itself. Texts are embedded as those of memory items are.
+    """Adds facts to what is known of a user, all or none. A fact that is recorded already is not added again: its `mentions`
+    and its `confidence` grow; the same message counts once. An exclusive fact ends the ones of its subject and predicate
+    that hold when it begins to; if one begins later, it ends then itself. Texts are embedded as those of memory items are.
     """
     ExtractFacts: _aio.UnaryUnaryMultiCallable[_memory_service_pb2.ExtractFactsRequest, _memory_service_pb2.ExtractFactsResponse]  # type: ignore[assignment]
     """Finds the facts of a user in a text, or in what the user said in a conversation, and adds them as AddFacts does. They are
@@ -435,9 +435,9 @@ class MemoryServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _memory_service_pb2.AddFactsRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_memory_service_pb2.AddFactsResponse, _abc.Awaitable[_memory_service_pb2.AddFactsResponse]]:
-        """Adds facts to what is known of a user, all or none. The same fact again is not added: it is said once more, and is surer;
-        the same message counts once. An exclusive fact ends the ones of its subject and predicate that hold when it begins
-        to; if one begins later, it ends then itself. Texts are embedded as those of memory items are.
+        """Adds facts to what is known of a user, all or none. A fact that is recorded already is not added again: its `mentions`
+        and its `confidence` grow; the same message counts once. An exclusive fact ends the ones of its subject and predicate
+        that hold when it begins to; if one begins later, it ends then itself. Texts are embedded as those of memory items are.
         """
 
     @_abc_1.abstractmethod

@@ -16,7 +16,7 @@ import type { ServiceClient } from "./services.js";
 
 /** A fact to add: `{ subject: "user", predicate: "lives in", object: "Berlin", exclusive: true }`. */
 export type NewFact = MessageInitShape<typeof FactSchema>;
-/** The message in which facts were said. The same message makes a fact surer once. */
+/** The message in which facts were said. The same message adds to the confidence of a fact once. */
 export type SaidIn = MessageInitShape<typeof FactSourceSchema>;
 
 /** As of when facts are meant. */
@@ -82,8 +82,8 @@ export class Facts {
   }
 
   /**
-   * Adds facts, all or none, and returns their ids. The same fact again is said once more, and is surer; an exclusive one
-   * ends the one that it contradicts.
+   * Adds facts, all or none, and returns their ids. A fact that is recorded already is not added again: its mentions and its
+   * confidence grow. An exclusive one ends the one that it contradicts.
    */
   async add(facts: NewFact | readonly NewFact[], source?: SaidIn, options?: CallOptions): Promise<string[]> {
     const request = { userId: this.userId, facts: several(facts), ...(source && { source }) };

@@ -100,7 +100,7 @@ export type Fact = Message<"remora.v1.Fact"> & {
   object: string;
 
   /**
-   * How sure it is, above 0 to 1. Default: 1. A fact that is said again is surer: 1 - (1 - a)(1 - b).
+   * How sure it is, above 0 to 1. Default: 1. If a fact is said again, it becomes 1 - (1 - a)(1 - b).
    *
    * @generated from field: double confidence = 11;
    */

@@ -769,7 +769,7 @@ export type AssembleContextRequest = Message<"remora.v1.AssembleContextRequest">
   allowPartial: boolean;
 
   /**
-   * Whether to recall also what does not speak to the query, up to `k` messages. Default: it is left out, so that a query
+   * Whether to recall also what is not relevant to the query, up to `k` messages. Default: it is left out, so that a query
    * about nothing that is stored recalls nothing, as a rule. The rule is for vectors of the built-in model: of those of other
    * models, and by words alone, everything that is found is recalled, except for texts of white space alone.
    *
@@ -978,7 +978,7 @@ export type AssembleContextResponse = Message<"remora.v1.AssembleContextResponse
   unanswered: number;
 
   /**
-   * How many messages the search found that do not speak to the query and are not in: see `include_unrelated`.
+   * How many messages the search found that are not relevant to the query and are not in: see `include_unrelated`.
    *
    * @generated from field: int32 unrelated = 12;
    */
@@ -4028,9 +4028,9 @@ export const MemoryService: GenService<{
     output: typeof DiffContextsResponseSchema;
   },
   /**
-   * Adds facts to what is known of a user, all or none. The same fact again is not added: it is said once more, and is surer;
-   * the same message counts once. An exclusive fact ends the ones of its subject and predicate that hold when it begins
-   * to; if one begins later, it ends then itself. Texts are embedded as those of memory items are.
+   * Adds facts to what is known of a user, all or none. A fact that is recorded already is not added again: its `mentions`
+   * and its `confidence` grow; the same message counts once. An exclusive fact ends the ones of its subject and predicate
+   * that hold when it begins to; if one begins later, it ends then itself. Texts are embedded as those of memory items are.
    *
    * @generated from rpc remora.v1.MemoryService.AddFacts
    */
