@@ -1,4 +1,4 @@
-# All commands of this repository. `make check` is exactly what CI runs.
+# All commands of this repository. CI runs `make check` and `make suites` (.ci/run).
 # A verb first makes what it needs, if its sources have changed; the stamp files are in .venv, .cache and node_modules.
 
 SHELL := bash
@@ -150,7 +150,7 @@ container-test: $(READY) ## Build the image without a container engine (root, bu
 	tools/test_container.sh
 
 .PHONY: check
-check: lint check-generated check-native check-deploy check-tests check-wheels check-npm ## Check everything, as CI does
+check: lint check-generated check-native check-deploy check-tests check-wheels check-npm ## Check everything but what `make suites` tests, as CI does
 
 ##@ Parts of `make check`
 
