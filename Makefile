@@ -119,7 +119,7 @@ faults: $(READY) ## Test faults: at every point, isolation of tenants, all examp
 		"$(BIN)/python -m tests.faults.kills $(if $(KILLS),--kills $(KILLS)) $(if $(SEED),--seed $(SEED))"
 
 .PHONY: bench
-bench: $(READY) .cache/bench/.installed $(foreach suite,$(filter voltagent langgraph,$W),$(SUITES)/$(suite)/.installed) ## Run all benchmarks, briefly, or one: W=append, window, client, overload, search, backlog, recall, queries, floor, scale, records, vectors, voltagent, langgraph, short_term, context, facts or pod; OUT=file.json
+bench: $(READY) .cache/bench/.installed $(foreach suite,$(filter voltagent langgraph,$W),$(SUITES)/$(suite)/.installed) ## Run append and window, briefly, or one benchmark: W=append, window, client, overload, search, backlog, recall, queries, floor, scale, records, vectors, voltagent, langgraph, short_term, context, facts or pod; OUT=file.json
 	$(if $(filter voltagent,$W),tools/prepare_typescript.sh voltagent voltagent)
 	$(CARGO) build --release --quiet --package remora-load
 	$(BIN)/python -m benchmarks.run --load "$${CARGO_TARGET_DIR:-target}/release/remora-load" \

@@ -8,12 +8,14 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 
 import pytest
+from benchmarks.run import WORKLOADS
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCUMENTS = [
     "README.md",
     "ARCHITECTURE.md",
     "CONTRIBUTING.md",
+    "docs/benchmarks.md",
     "docs/format.md",
     *sorted(f"docs/design/{path.name}" for path in (ROOT / "docs" / "design").glob("*.md")),
     "tests/storage/formats/README.md",
@@ -75,3 +77,10 @@ def test_the_map_links_every_document_of_the_design() -> None:
     linked = set(LINK.findall((ROOT / "ARCHITECTURE.md").read_text("utf-8")))
 
     assert {document for document in DOCUMENTS if document.startswith("docs/")} <= linked
+
+
+def test_the_page_on_benchmarks_has_every_workload_and_no_other() -> None:
+    page = (ROOT / "docs" / "benchmarks.md").read_text("utf-8")
+    headings = re.findall(r"^## (.*)$", page, re.MULTILINE)
+
+    assert headings == ["Figures", *WORKLOADS]
