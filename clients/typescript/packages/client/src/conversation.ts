@@ -208,7 +208,7 @@ export class Conversation {
    * together. The reply's `receiptId` is its receipt.
    */
   context(maxTokens = 4000, what: ContextOptions = {}, options?: CallOptions): Promise<AssembleContextResponse> {
-    requireOptions(what, CONTEXT_OPTIONS);
+    requireKnown(what, CONTEXT_OPTIONS, "option of a context");
     const { recall = true, ...fields } = what;
     if (typeof recall !== "boolean") {
       requireObject(recall, "recall", "the options of a search, or a boolean");

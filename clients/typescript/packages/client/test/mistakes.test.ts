@@ -17,6 +17,10 @@ function circle(): object {
 
 const chat = (remora: Remora) => remora.conversation("c", { userId: "ana" });
 
+const CONTEXT_OPTIONS =
+  "allowPartial, encoding, facts, includeUnrelated, indexWait, merge, minRevision, query, queryEmbedding, recall, " +
+  "recentMessages, rendering, searchUserScope, shares, staticFacts, system, withoutReceipt, workingMemory";
+
 const MISTAKES: readonly (readonly [what: string, call: Call, answer: RegExp])[] = [
   ["a relative socket as a URL", () => new Remora({ endpoint: "unix://run/s" }), /^InvalidFieldError: endpoint is /],
   [
@@ -196,6 +200,16 @@ const MISTAKES: readonly (readonly [what: string, call: Call, answer: RegExp])[]
     (remora) => chat(remora).messages(10, { filter: wrong({ topic: "visa" }) }),
     /^InvalidFieldError: filter\.topic is no field of Filter; there are kind$/,
   ],
+  ...[{ conversationId: "d", userId: "tom" }, { maxTokens: 5 }, { search: { k: 1 } }].map(
+    (what) =>
+      [
+        `what the handle or the call itself says of a context: ${Object.keys(what).join(" and ")}`,
+        (remora: Remora) => chat(remora).context(4000, wrong(what)),
+        new RegExp(
+          `^InvalidFieldError: ${Object.keys(what)[0]} is no option of a context; there are ${CONTEXT_OPTIONS}$`,
+        ),
+      ] as const,
+  ),
   [
     "an unknown option of recall",
     (remora) => chat(remora).context(4000, { recall: wrong({ topK: 3 }) }),
