@@ -1,6 +1,6 @@
 // A handle on one conversation: its messages, search, context, window, summary and working memory.
 
-import type { DescMessage, Message as WireMessage, MessageInitShape } from "@bufbuild/protobuf";
+import type { MessageInitShape } from "@bufbuild/protobuf";
 import type { CallOptions } from "./calls.js";
 import { InternalError, SummaryOutdatedError } from "./errors.js";
 import type { Conversation as ConversationRecord, ConversationSchema } from "./generated/remora/v1/conversation_pb.js";
@@ -15,16 +15,15 @@ import {
   AssembleContextRequestSchema,
   type AssembleContextResponse,
   type MemoryService,
-  type SearchMessagesRequestSchema,
   type SearchMessagesResponse,
-  SearchOptionsSchema,
 } from "./generated/remora/v1/memory_service_pb.js";
 import type { Message, MessageSchema } from "./generated/remora/v1/message_pb.js";
 import type { ConversationSummary } from "./generated/remora/v1/short_term_pb.js";
 import { taken } from "./pages.js";
-import { invalidField, otherType, requireKnown, requireOptions, requireSome, requireString } from "./refusals.js";
+import { invalidField, otherType, requireKnown, requireSome, requireString } from "./refusals.js";
+import { type RecallOptions, recallOf, type SearchOptions, searchRequest } from "./search.js";
 import type { ServiceClient } from "./services.js";
-import { fieldsOf, requireObject } from "./shapes.js";
+import { type Fields, fieldsOf } from "./shapes.js";
 import { type ShortTerm, shortTermToProto, type Window, windowFromProto, writtenSummary } from "./short-term.js";
 import { WorkingMemory } from "./working-memory.js";
 
@@ -54,12 +53,6 @@ const CONTEXT_OPTIONS = [
   ...fieldsOf(AssembleContextRequestSchema).filter((name) => !OF_CALLS.includes(name)),
   "recall",
 ];
-
-/** The fields of a message of the contract as a plain object has them, without some. */
-type Fields<Schema extends DescMessage, Without extends string> = Omit<
-  Exclude<MessageInitShape<Schema>, WireMessage>,
-  Without | "$typeName"
->;
 
 /** A message to append: an object with the fields that are set, such as `{ role: "user", text: "hello" }`. */
 export type AppendedMessage = MessageInitShape<typeof MessageSchema>;
@@ -93,17 +86,13 @@ export interface ListOptions extends Fields<
   view?: "window" | "all" | undefined;
 }
 
-/** How a search ranks and filters. */
-export type SearchOptions = Fields<typeof SearchOptionsSchema, never> &
-  Fields<typeof SearchMessagesRequestSchema, "scope" | "query" | "options">;
-
 /** What a context holds, besides its budget. */
 export interface ContextOptions extends Fields<
   typeof AssembleContextRequestSchema,
   "conversationId" | "userId" | "maxTokens" | "search"
 > {
   /** How to recall older messages; false: not at all. Default: true, as the server does. */
-  recall?: boolean | Fields<typeof SearchOptionsSchema, never> | undefined;
+  recall?: boolean | RecallOptions | undefined;
 }
 
 /** How a summary is made. */
@@ -185,21 +174,7 @@ export class Conversation {
 
   /** The messages of this conversation that answer a text, best first. The reply's `receiptId` is its receipt. */
   search(query: string, how: SearchOptions = {}, options?: CallOptions): Promise<SearchMessagesResponse> {
-    requireOptions(how, fieldsOf(SearchOptionsSchema));
-    const { explain = false, minRevision = 0n, indexWait, pageToken = "", withoutReceipt = false, ...ranking } = how;
-    requireString(query, "query");
-    if (query === "") {
-      throw invalidField("query", "is empty; it must have 1 to 32768 bytes");
-    }
-    requireKnown(ranking, fieldsOf(SearchOptionsSchema), "option of a search");
-    requireSome(ranking.k, "k");
-    const request = {
-      ...{ explain, minRevision, pageToken, withoutReceipt },
-      ...(indexWait && { indexWait }),
-      scope: { case: "conversation" as const, value: this.#key },
-      query: { case: "text" as const, value: query },
-      options: ranking,
-    };
+    const request = searchRequest({ case: "conversation", value: this.#key }, query, how);
     return this.#memory.searchMessages(request, options);
   }
 
@@ -210,13 +185,9 @@ export class Conversation {
   context(maxTokens = 4000, what: ContextOptions = {}, options?: CallOptions): Promise<AssembleContextResponse> {
     requireKnown(what, CONTEXT_OPTIONS, "option of a context");
     const { recall = true, ...fields } = what;
-    if (typeof recall !== "boolean") {
-      requireObject(recall, "recall", "the options of a search, or a boolean");
-      requireKnown(recall, fieldsOf(SearchOptionsSchema), "option of a search", "recall.");
-      requireSome(recall.k, "recall.k");
-    }
-    const search = recall === false ? {} : { search: recall === true ? {} : recall };
-    return this.#memory.assembleContext({ ...fields, ...search, ...this.#key, maxTokens }, options);
+    const search = recallOf(recall);
+    const request = { ...fields, ...(search && { search }), ...this.#key, maxTokens };
+    return this.#memory.assembleContext(request, options);
   }
 
   /** What is in the window, and the summary of what has left it. */

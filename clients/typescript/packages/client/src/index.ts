@@ -30,7 +30,6 @@ export {
   type ConversationFields,
   type ConversationOptions,
   type ListOptions,
-  type SearchOptions,
   type SummarizeOptions,
   type SummaryWriter,
 } from "./conversation.js";
@@ -51,6 +50,7 @@ export { type ListedReceipts, type OfUser, Receipts } from "./receipts.js";
 export { shown } from "./refusals.js";
 export { Remora, type RemoraOptions } from "./remora.js";
 export { REQUEST_BYTES } from "./requests.js";
+export type { RecallOptions, SearchOptions } from "./search.js";
 export type { Rpc, ServiceClient } from "./services.js";
 export {
   type DeleteOldest,

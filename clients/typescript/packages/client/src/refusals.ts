@@ -10,6 +10,33 @@ const SHORT_NAME = 5;
 /** Names of so many letters may end in other ones: `embedder` for `embedding`. */
 const LONG_NAME = 8;
 
+/** Names that people know from elsewhere, with what Remora calls the same. */
+const SYNONYMS: Readonly<Record<string, readonly string[]>> = {
+  after: ["sentAfter"],
+  apiKey: ["token"],
+  before: ["sentBefore"],
+  body: ["text"],
+  content: ["text"],
+  count: ["k", "limit"],
+  createdAt: ["sentTime"],
+  date: ["sentTime"],
+  host: ["endpoint"],
+  last: ["recentMessages"],
+  limit: ["k"],
+  message: ["text"],
+  minScore: ["threshold"],
+  mode: ["profile"],
+  scoreThreshold: ["threshold"],
+  since: ["sentAfter"],
+  tags: ["attributes"],
+  time: ["sentTime"],
+  timestamp: ["sentTime"],
+  topK: ["k"],
+  until: ["sentBefore"],
+  url: ["endpoint"],
+  where: ["filter"],
+};
+
 /** An argument that no call could be made with. */
 export function invalidField(field: string, description: string): InvalidFieldError {
   return new InvalidFieldError(`${field} ${description}`, {
@@ -66,6 +93,7 @@ export function requireOptions(given: unknown, known: readonly string[]): assert
 
 /**
  * Refuses what has a key that is not known: a misspelt one would be left out without a word. `place` is before its name.
+ * It is answered with the name that is meant, or with all of them.
  *
  * @throws InvalidFieldError, WrongTypeError
  */
@@ -73,7 +101,9 @@ export function requireKnown(given: unknown, known: readonly string[], what: str
   requireOptions(given, known);
   const unknown = Object.keys(given).find((key) => !known.includes(key));
   if (unknown !== undefined) {
-    throw invalidField(place + unknown, `is no ${what}; there are ${namesOf(known)}`);
+    const likely = meant(unknown, known);
+    const advice = likely === undefined ? `there are ${namesOf(known)}` : `did you mean ${likely}?`;
+    throw invalidField(place + unknown, `is no ${what}; ${advice}`);
   }
 }
 
@@ -92,11 +122,23 @@ function namesOf(known: readonly string[]): string {
 export function requireMeant(given: unknown, known: readonly string[], others: readonly string[], what: string): void {
   requireOptions(given, known);
   for (const key of Object.keys(given).filter((name) => !known.includes(name) && !others.includes(name))) {
-    const meant = known.find((name) => isMisspelt(key, name));
-    if (meant !== undefined) {
-      throw invalidField(key, `is no ${what}; did you mean ${meant}?`);
+    const likely = closest(key, known);
+    if (likely !== undefined) {
+      throw invalidField(key, `is no ${what}; did you mean ${likely}?`);
     }
   }
+}
+
+/** The known name that somebody who wrote this one probably meant. */
+function meant(given: string, known: readonly string[]): string | undefined {
+  const others = Object.hasOwn(SYNONYMS, given) ? SYNONYMS[given] : undefined;
+  return others?.find((name) => known.includes(name)) ?? closest(given, known);
+}
+
+/** The known name of which this one is misspelt by the fewest letters. */
+function closest(given: string, known: readonly string[]): string | undefined {
+  const alike = known.filter((name) => !name.startsWith("$") && isMisspelt(given, name));
+  return alike.sort((left, right) => changes(given, left) - changes(given, right))[0];
 }
 
 /**
@@ -104,12 +146,15 @@ export function requireMeant(given: unknown, known: readonly string[], others: r
  * half is the same. Case and `_` do not count.
  */
 function isMisspelt(given: string, name: string): boolean {
-  const [left, right] = [given.replaceAll(/[_-]/g, "").toLowerCase(), name.toLowerCase()];
+  const [left, right] = [plain(given), plain(name)];
   const half = Math.ceil(Math.max(left.length, right.length) / 2);
   const beginsAlike = name.length >= LONG_NAME && left.slice(0, half) === right.slice(0, half);
   const most = beginsAlike ? 4 : name.length < SHORT_NAME ? 1 : 2;
   return editDistance(left, right) <= most;
 }
+
+const changes = (given: string, name: string) => editDistance(plain(given), plain(name));
+const plain = (name: string) => name.replaceAll(/[_-]/g, "").toLowerCase();
 
 /** Levenshtein's: how many letters are to be added, removed or replaced. */
 function editDistance(left: string, right: string): number {

@@ -1,6 +1,14 @@
 // What a plain object must be to become a message: a misspelt key would be left out, and a value of another type changed.
 
-import { type DescField, type DescMessage, type DescOneof, isMessage, ScalarType } from "@bufbuild/protobuf";
+import {
+  type DescField,
+  type DescMessage,
+  type DescOneof,
+  isMessage,
+  type Message,
+  type MessageInitShape,
+  ScalarType,
+} from "@bufbuild/protobuf";
 import { invalidField, otherType, requireKnown } from "./refusals.js";
 
 const NUMBERS: ReadonlySet<ScalarType> = new Set([
@@ -14,6 +22,12 @@ const NUMBERS: ReadonlySet<ScalarType> = new Set([
 ]);
 
 const LARGEST_INT32 = 2 ** 31 - 1;
+
+/** The fields of a message of the contract as a plain object has them, without some. */
+export type Fields<Schema extends DescMessage, Without extends string> = Omit<
+  Exclude<MessageInitShape<Schema>, Message>,
+  Without | "$typeName"
+>;
 
 /** What a plain object may have for a message, a oneof by its own name. */
 export function fieldsOf(schema: DescMessage): string[] {

@@ -195,12 +195,12 @@ describe("the blocks of a user", () => {
     ]);
 
     assert.deepEqual(
-      failures.map((failure) => (failure as Error).message.replace(/; there are .*/, "")),
+      failures.map((failure) => (failure as Error).message),
       [
         "sessionId is undefined; it must be a string",
         "message is 5; it must be an object with the fields of Message",
-        "message.content is no field of Message",
-        "topK is no option",
+        "message.content is no field of Message; did you mean text?",
+        "topK is no option; did you mean k?",
         "k is 0; it must be at least 1",
         "maxTokens is NaN; it must be at least 1",
         "userId is empty; it must have 1 to 512 bytes",

@@ -468,7 +468,7 @@ describe("a misspelt name", () => {
   test("of an option is refused, since the client would be another tenant's", () => {
     const options = { tennant: "acme" } as object;
 
-    assert.throws(() => new Remora(options), /^InvalidFieldError: tennant is no option; there are agentId, endpoint, /);
+    assert.throws(() => new Remora(options), /^InvalidFieldError: tennant is no option; did you mean tenant\?$/);
   });
 
   test("of a field is refused before it is sent", async () => {
@@ -476,7 +476,7 @@ describe("a misspelt name", () => {
 
     await assert.rejects(
       remora.conversations.getConversation(request),
-      /conversation_id is no field of GetConversationRequest; there are .*conversationId/,
+      /conversation_id is no field of GetConversationRequest; did you mean conversationId\?$/,
     );
     assert.equal(server.calls.length, 0);
   });

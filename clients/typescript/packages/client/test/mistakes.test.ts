@@ -21,6 +21,9 @@ const CONTEXT_OPTIONS =
   "allowPartial, encoding, facts, includeUnrelated, indexWait, merge, minRevision, query, queryEmbedding, recall, " +
   "recentMessages, rendering, searchUserScope, shares, staticFacts, system, withoutReceipt, workingMemory";
 
+const SEARCH_OPTIONS =
+  "explain, filter, indexWait, k, minRevision, pageToken, profile, recencyHalfLife, threshold, weights, withoutReceipt";
+
 const MISTAKES: readonly (readonly [what: string, call: Call, answer: RegExp])[] = [
   ["a relative socket as a URL", () => new Remora({ endpoint: "unix://run/s" }), /^InvalidFieldError: endpoint is /],
   [
@@ -62,7 +65,7 @@ const MISTAKES: readonly (readonly [what: string, call: Call, answer: RegExp])[]
   [
     "OpenAI's content",
     (remora) => chat(remora).append(wrong({ role: "user", content: "hi" })),
-    /^InvalidFieldError: messages\[0\]\.content is no field of Message; there are .* text, /,
+    /^InvalidFieldError: messages\[0\]\.content is no field of Message; did you mean text\?$/,
   ],
   [
     "a number as a text",
@@ -112,7 +115,7 @@ const MISTAKES: readonly (readonly [what: string, call: Call, answer: RegExp])[]
   [
     "an option that no form has",
     (remora) => chat(remora).workingMemory.using(wrong({ templates: "# Notes" })),
-    /^InvalidFieldError: templates is no option; there are schema, template$/,
+    /^InvalidFieldError: templates is no option; did you mean template\?$/,
   ],
   [
     "a mode that no edit has",
@@ -132,7 +135,7 @@ const MISTAKES: readonly (readonly [what: string, call: Call, answer: RegExp])[]
   [
     "an option that no call has",
     (remora) => chat(remora).append({ role: "user", text: "hi" }, wrong({ timeout: 5 })),
-    /^InvalidFieldError: timeout is no option of a call; there are signal, timeoutMs$/,
+    /^InvalidFieldError: timeout is no option of a call; did you mean timeoutMs\?$/,
   ],
   [
     "a controller as its signal",
@@ -177,7 +180,42 @@ const MISTAKES: readonly (readonly [what: string, call: Call, answer: RegExp])[]
   [
     "another's name for k",
     (remora) => chat(remora).search("PIN", wrong({ topK: 3 })),
-    /^InvalidFieldError: topK is no option of a search; there are filter, k, profile, /,
+    /^InvalidFieldError: topK is no option of a search; did you mean k\?$/,
+  ],
+  [
+    "a misspelt option of a search",
+    (remora) => chat(remora).search("PIN", wrong({ explian: true })),
+    /^InvalidFieldError: explian is no option of a search; did you mean explain\?$/,
+  ],
+  [
+    "an option that no search has",
+    (remora) => chat(remora).search("PIN", wrong({ colour: "red" })),
+    new RegExp(`^InvalidFieldError: colour is no option of a search; there are ${SEARCH_OPTIONS}$`),
+  ],
+  [
+    "null in place of the options of a search",
+    (remora) => chat(remora).search("PIN", wrong(null)),
+    new RegExp(`^WrongTypeError: options is null; it must be an object with ${SEARCH_OPTIONS}$`),
+  ],
+  [
+    "a misspelt option of a context",
+    (remora) => chat(remora).context(4000, wrong({ recal: false })),
+    /^InvalidFieldError: recal is no option of a context; did you mean recall\?$/,
+  ],
+  [
+    "the closest of names that are alike",
+    (remora) => chat(remora).messages(10, wrong({ receivedBefor: new Date() })),
+    /^InvalidFieldError: receivedBefor is no option of a list; did you mean receivedBefore\?$/,
+  ],
+  [
+    "a name from elsewhere that is no own one of a table",
+    (remora) => chat(remora).search("PIN", wrong({ constructor: 5 })),
+    /^InvalidFieldError: constructor is no option of a search; there are explain, /,
+  ],
+  [
+    "an address by another's name",
+    () => new Remora(wrong({ url: "localhost:7411" })),
+    /^InvalidFieldError: url is no option; did you mean endpoint\?$/,
   ],
   ["no hits", (remora) => chat(remora).search("PIN", { k: 0 }), /^InvalidFieldError: k is 0; it must be at least 1$/],
   [
@@ -213,17 +251,17 @@ const MISTAKES: readonly (readonly [what: string, call: Call, answer: RegExp])[]
   [
     "an unknown option of recall",
     (remora) => chat(remora).context(4000, { recall: wrong({ topK: 3 }) }),
-    /^InvalidFieldError: recall\.topK is no option of a search; /,
+    /^InvalidFieldError: recall\.topK is no option of a search; did you mean k\?$/,
   ],
   [
     "a misspelt option, with which facts would be added",
     (remora) => remora.facts("ana").extract("I like tea.", wrong({ dryrun: true })),
-    /^InvalidFieldError: dryrun is no option; there are byPatterns, dryRun, source$/,
+    /^InvalidFieldError: dryrun is no option; did you mean dryRun\?$/,
   ],
   [
     "the same of a conversation",
     (remora) => remora.facts("ana").extractFrom("c", wrong({ dry_run: true })),
-    /^InvalidFieldError: dry_run is no option; there are afterSequence, byPatterns, dryRun$/,
+    /^InvalidFieldError: dry_run is no option; did you mean dryRun\?$/,
   ],
   [
     "a scope by its field",
