@@ -2,7 +2,7 @@
 
 import { createHash } from "node:crypto";
 import { create, type MessageInitShape } from "@bufbuild/protobuf";
-import type { CallOptions } from "./calls.js";
+import { type CallOptions, requireNoRequestId } from "./calls.js";
 import { type AppendedMessage, Conversation } from "./conversation.js";
 import { ConversationNotFoundError, RemoraError } from "./errors.js";
 import { Facts } from "./facts.js";
@@ -381,12 +381,14 @@ export class MemoryBlocks {
 
   /** Gives a message of up to 64 KiB to the blocks that take one: static memory takes none. */
   async update(sessionId: string, message: Said, options?: CallOptions): Promise<void> {
+    requireNoRequestId(options);
     await this.vector.update(sessionId, message, options);
     await this.extractive.update(sessionId, message, options);
   }
 
   /** Deletes what the blocks have of a session alone. What was said in other sessions, too, stays. */
   async delete(sessionId: string, options?: CallOptions): Promise<void> {
+    requireNoRequestId(options);
     await this.extractive.delete(sessionId, options);
     await this.vector.delete(sessionId, options);
   }

@@ -19,7 +19,7 @@ import { Connection, FailedCall, type TlsOptions } from "./connection.js";
 import { requireOwnDefault, targetOf } from "./endpoint.js";
 import { ClientClosedError, type RemoraError, RevisionUnknownError } from "./errors.js";
 import type { Origin } from "./generated/remora/v1/calls_pb.js";
-import { invalidField, otherType, requireKnown, wrongType } from "./refusals.js";
+import { invalidField, otherType, requireKnown, requireString, shown, wrongType } from "./refusals.js";
 import { pauseBeforeRetry } from "./retry.js";
 import { requireShape } from "./shapes.js";
 import { asWritten, toError } from "./status.js";
@@ -30,7 +30,14 @@ export interface CallOptions {
   timeoutMs?: number | undefined;
   /** Cancels the call. */
   signal?: AbortSignal | undefined;
+  /**
+   * Makes a write idempotent, up to 128 bytes: that of a failed call, `error.requestId`, or one of your own. The same call
+   * with the same id takes effect once. Default: a new one. Reads, and calls that make several writes, take none.
+   */
+  requestId?: string | undefined;
 }
+
+const OPTIONS = ["timeoutMs", "signal", "requestId"] as const satisfies readonly (keyof CallOptions)[];
 
 /** What is the same for all calls of a client. */
 export interface CallsSettings {
@@ -43,7 +50,7 @@ export interface CallsSettings {
 
 /** The fields that requests have in common, as far as they have them. */
 interface CommonFields {
-  requestId?: string;
+  requestId?: string | undefined;
   minRevision?: bigint;
   origin?: Origin | undefined;
 }
@@ -90,9 +97,9 @@ export class Calls {
     init: MessageInitShape<I>,
     options: CallOptions = {},
   ): Promise<MessageShape<O>> {
-    requireKnown(options, ["timeoutMs", "signal"], "option of a call");
+    requireKnown(options, OPTIONS, "option of a call");
     requireSignal(options.signal);
-    const request = this.#request(method.input, init);
+    const request = this.#request(method, init, options.requestId);
     const { requestId = "" } = request as CommonFields;
     try {
       const reply = fromBinary(method.output, await this.#repeated(method, request, requestId, options));
@@ -109,12 +116,18 @@ export class Calls {
   }
 
   /** The request with what the client adds. The caller's own message stays as it is. */
-  #request<I extends DescMessage>(schema: I, init: MessageInitShape<I>): MessageShape<I> {
+  #request<I extends DescMessage>(
+    method: DescMethodUnary<I, DescMessage>,
+    init: MessageInitShape<I>,
+    requestId: string | undefined,
+  ): MessageShape<I> {
+    const schema = method.input;
     requireShape(schema, init);
+    requireRequestId(requestId, method, init);
     const request = isMessage(init, schema) ? clone(schema, init) : create(schema, init);
     const fields = request as CommonFields;
     if ("requestId" in schema.field) {
-      fields.requestId ||= randomUUID();
+      fields.requestId ||= requestId ?? randomUUID();
       fields.origin ??= this.#settings.origin;
     }
     if ("minRevision" in schema.field) {
@@ -185,6 +198,39 @@ export function requireTimeout(timeoutMs: number): number {
     throw invalidField("timeoutMs", `is ${timeoutMs}; it must be greater than 0`);
   }
   return timeoutMs;
+}
+
+/**
+ * Refuses a request id that the call does not take, or another one than its request has.
+ *
+ * @throws InvalidFieldError, WrongTypeError
+ */
+function requireRequestId(given: string | undefined, method: DescMethod, init: object): void {
+  if (given === undefined) {
+    return;
+  }
+  requireString(given, "requestId");
+  if (given === "") {
+    throw invalidField("requestId", "is empty; give one of 1 to 128 bytes, or leave it out");
+  }
+  if (!("requestId" in method.input.field)) {
+    throw invalidField("requestId", `is for writes; ${method.name} takes none, leave it out`);
+  }
+  const { requestId: own } = init as CommonFields;
+  if (own && own !== given) {
+    throw invalidField("requestId", `is ${shown(given)}, and ${shown(own)} in the request; give one of them`);
+  }
+}
+
+/**
+ * Refuses a request id for what makes several writes, of which it could be that of one.
+ *
+ * @throws InvalidFieldError
+ */
+export function requireNoRequestId(options: CallOptions | undefined): void {
+  if (options?.requestId !== undefined) {
+    throw invalidField("requestId", "is for one write, and this call makes several; leave it out");
+  }
 }
 
 /** What is none, such as its controller, could not cancel the call. */

@@ -1,7 +1,7 @@
 // A handle on one conversation: its messages, search, context, window, summary and working memory.
 
 import type { MessageInitShape } from "@bufbuild/protobuf";
-import type { CallOptions } from "./calls.js";
+import { type CallOptions, requireNoRequestId } from "./calls.js";
 import { InternalError, SummaryOutdatedError } from "./errors.js";
 import type { Conversation as ConversationRecord, ConversationSchema } from "./generated/remora/v1/conversation_pb.js";
 import {
@@ -205,6 +205,7 @@ export class Conversation {
     options?: CallOptions,
   ): Promise<ConversationSummary | undefined> {
     requireKnown(how, ["keepMessages", "ifOver", "model"], "option");
+    requireNoRequestId(options);
     const { keepMessages, ifOver = false, model = "" } = how;
     requireSome(keepMessages, "keepMessages");
     if (typeof write !== "function") {

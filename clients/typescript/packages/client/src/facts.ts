@@ -2,7 +2,7 @@
 
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import { type Timestamp, timestampFromDate } from "@bufbuild/protobuf/wkt";
-import type { CallOptions } from "./calls.js";
+import { type CallOptions, requireNoRequestId } from "./calls.js";
 import { InternalError } from "./errors.js";
 import type { Fact, FactSchema, FactSourceSchema, FactTimesSchema } from "./generated/remora/v1/fact_pb.js";
 import type {
@@ -118,6 +118,7 @@ export class Facts {
     options?: CallOptions,
   ): Promise<ExtractedFacts> {
     requireKnown(how, [...EXTRACTING, "afterSequence"], "option");
+    requireNoRequestId(options);
     const { afterSequence = 0n, dryRun = false, byPatterns = false } = how;
     const found: Fact[] = [];
     const ended: Fact[] = [];

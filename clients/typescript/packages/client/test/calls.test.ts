@@ -213,6 +213,32 @@ describe("a write", () => {
     assert.match(failure.message, /the same call with requestId "mine" takes effect once/);
   });
 
+  test("that is called by a handle is repeated with the request id of its error", async () => {
+    server.answer("AppendMessages", new Failure("INTERNAL", "INTERNAL"), {});
+    const chat = remora.conversation("c");
+    const message = { role: "user", text: "hello" };
+
+    const failure = await failureOf(chat.append(message));
+    await chat.append(message, { requestId: failure.requestId });
+
+    const [first, second] = server.requests(AppendMessagesRequestSchema);
+    assert.ok(first?.requestId);
+    assert.deepEqual(second, first);
+  });
+
+  test("takes one request id, in its request or beside it", async () => {
+    await remora.conversations.appendMessages({ ...APPEND, requestId: "mine" }, { requestId: "mine" });
+    await assert.rejects(
+      remora.conversations.appendMessages({ ...APPEND, requestId: "mine" }, { requestId: "another" }),
+      /^InvalidFieldError: requestId is "another", and "mine" in the request; give one of them$/,
+    );
+
+    assert.deepEqual(
+      server.requests(AppendMessagesRequestSchema).map(({ requestId }) => requestId),
+      ["mine"],
+    );
+  });
+
   test("that was refused has had no effect, and its error says nothing of one", async () => {
     server.answer("AppendMessages", new Failure("NOT_FOUND", "CONVERSATION_NOT_FOUND"));
 

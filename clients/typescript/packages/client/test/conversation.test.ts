@@ -58,6 +58,17 @@ describe("a conversation", () => {
     assert.deepEqual([record.userId, record.title, record.storageLimit], ["sarah", "Trip", 50]);
   });
 
+  test("is appended to once by calls with the same request id", async () => {
+    const chat = remora.conversation("c");
+
+    const first = await chat.append({ role: "user", text: "hello" }, { requestId: "turn-1" });
+    const again = await chat.append({ role: "user", text: "hello" }, { requestId: "turn-1" });
+    await chat.append({ role: "user", text: "hello" }, { requestId: "turn-2" });
+
+    assert.deepEqual(again, first);
+    assert.deepEqual(await texts(chat), ["hello", "hello"]);
+  });
+
   test("lists its newest messages in order, or its oldest", async () => {
     const chat = remora.conversation("c");
     await said(chat, ...SAID);

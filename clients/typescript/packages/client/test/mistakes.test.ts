@@ -137,6 +137,42 @@ const MISTAKES: readonly (readonly [what: string, call: Call, answer: RegExp])[]
     (remora) => chat(remora).append({ role: "user", text: "hi" }, wrong({ timeout: 5 })),
     /^InvalidFieldError: timeout is no option of a call; did you mean timeoutMs\?$/,
   ],
+  ...[
+    (remora: Remora) => chat(remora).messages(10, {}, { requestId: "x" }),
+    (remora: Remora) => chat(remora).search("PIN", {}, { requestId: "x" }),
+    (remora: Remora) => chat(remora).context(4000, {}, { requestId: "x" }),
+    (remora: Remora) => remora.text.countTokens({ texts: ["x"] }, { requestId: "x" }),
+  ].map(
+    (call) =>
+      [
+        `a request id of what does not write: ${String(call)}`,
+        call,
+        /^InvalidFieldError: requestId is for writes; \w+ takes none, leave it out$/,
+      ] as const,
+  ),
+  ...[
+    (remora: Remora) => chat(remora).summarize(() => "x", {}, { requestId: "x" }),
+    (remora: Remora) => remora.facts("ana").extractFrom("c", {}, { requestId: "x" }),
+    (remora: Remora) => remora.blocks("ana").update("c", "I like tea.", { requestId: "x" }),
+    (remora: Remora) => remora.blocks("ana").delete("c", { requestId: "x" }),
+  ].map(
+    (call) =>
+      [
+        `a request id of what writes several times: ${String(call)}`,
+        call,
+        /^InvalidFieldError: requestId is for one write, and this call makes several; leave it out$/,
+      ] as const,
+  ),
+  [
+    "an empty request id",
+    (remora) => chat(remora).append({ role: "user", text: "hi" }, { requestId: "" }),
+    /^InvalidFieldError: requestId is empty; give one of 1 to 128 bytes, or leave it out$/,
+  ],
+  [
+    "a number as a request id",
+    (remora) => chat(remora).append({ role: "user", text: "hi" }, { requestId: wrong(5) }),
+    /^WrongTypeError: requestId is 5; it must be a string$/,
+  ],
   [
     "a controller as its signal",
     (remora) => chat(remora).append({ role: "user", text: "hi" }, { signal: wrong(new AbortController()) }),
@@ -314,12 +350,12 @@ const MISTAKES: readonly (readonly [what: string, call: Call, answer: RegExp])[]
   [
     "null as options of a call",
     (remora) => chat(remora).append({ role: "user", text: "hi" }, wrong(null)),
-    /^WrongTypeError: options is null; it must be an object with signal, timeoutMs$/,
+    /^WrongTypeError: options is null; it must be an object with requestId, signal, timeoutMs$/,
   ],
   [
     "a number as options of a call",
     (remora) => chat(remora).get(wrong(5)),
-    /^WrongTypeError: options is 5; it must be an object with signal, timeoutMs$/,
+    /^WrongTypeError: options is 5; it must be an object with requestId, signal, timeoutMs$/,
   ],
   ["nothing to update", (remora) => chat(remora).update(wrong(undefined)), /^WrongTypeError: options is undefined; /],
   [
