@@ -93,25 +93,29 @@ export function requireOptions(given: unknown, known: readonly string[]): assert
 
 /**
  * Refuses what has a key that is not known: a misspelt one would be left out without a word. `place` is before its name.
- * It is answered with the name that is meant, or with all of them.
+ * It is answered with the name that is meant, or with all of them; `unadvised` ones and those of protobuf are not told.
  *
  * @throws InvalidFieldError, WrongTypeError
  */
-export function requireKnown(given: unknown, known: readonly string[], what: string, place = ""): void {
+export function requireKnown(
+  given: unknown,
+  known: readonly string[],
+  what: string,
+  place = "",
+  unadvised: readonly string[] = [],
+): void {
   requireOptions(given, known);
   const unknown = Object.keys(given).find((key) => !known.includes(key));
   if (unknown !== undefined) {
-    const likely = meant(unknown, known);
-    const advice = likely === undefined ? `there are ${namesOf(known)}` : `did you mean ${likely}?`;
+    const advised = known.filter((name) => !name.startsWith("$") && !unadvised.includes(name));
+    const likely = meant(unknown, advised);
+    const advice = likely === undefined ? `there are ${namesOf(advised)}` : `did you mean ${likely}?`;
     throw invalidField(place + unknown, `is no ${what}; ${advice}`);
   }
 }
 
 function namesOf(known: readonly string[]): string {
-  return known
-    .filter((name) => !name.startsWith("$"))
-    .sort()
-    .join(", ");
+  return known.toSorted().join(", ");
 }
 
 /**
@@ -137,7 +141,7 @@ function meant(given: string, known: readonly string[]): string | undefined {
 
 /** The known name of which this one is misspelt by the fewest letters. */
 function closest(given: string, known: readonly string[]): string | undefined {
-  const alike = known.filter((name) => !name.startsWith("$") && isMisspelt(given, name));
+  const alike = known.filter((name) => isMisspelt(given, name));
   return alike.sort((left, right) => changes(given, left) - changes(given, right))[0];
 }
 

@@ -23,6 +23,23 @@ const NUMBERS: ReadonlySet<ScalarType> = new Set([
 
 const LARGEST_INT32 = 2 ** 31 - 1;
 
+/** Fields that the server alone sets, as the contract says. They may be given, as in a message that was read, but not advised. */
+export const OUTPUT_ONLY: Readonly<Record<string, readonly string[]>> = {
+  ChannelVersion: ["fork"],
+  Checkpoint: ["createTime"],
+  Conversation: ["uid", "revision", "lastSequence", "messageCount", "createTime", "updateTime"],
+  ConversationSummary: ["windowRevision"],
+  Fact: ["userId", "sources", "mentions", "recordTime", "ceaseTime", "corrects"],
+  MemoryItem: ["userId", "createTime", "updateTime"],
+  Message: ["userId", "sequence", "revision", "createTime", "updateTime", "tokenCount"],
+  StaticFacts: ["updateTime"],
+  StoreItem: ["expireTime", "createTime", "updateTime", "revision"],
+  Value: ["size", "omitted"],
+  Vector: ["collectionId", "userId", "updateTime", "revision"],
+  VectorCollection: ["currentDimension", "createTime"],
+  WorkflowRun: ["revision"],
+};
+
 /** The fields of a message of the contract as a plain object has them, without some. */
 export type Fields<Schema extends DescMessage, Without extends string> = Omit<
   Exclude<MessageInitShape<Schema>, Message>,
@@ -52,7 +69,8 @@ export function requireShape(schema: DescMessage, init: unknown, path = ""): voi
     throw otherType(path || "request", init, `an object with the fields of ${schema.name}: ${remedy}`);
   }
   const own = path && `${path}.`;
-  requireKnown(init, ["$typeName", "$unknown", ...fieldsOf(schema)], `field of ${schema.name}`, own);
+  const known = ["$typeName", "$unknown", ...fieldsOf(schema)];
+  requireKnown(init, known, `field of ${schema.name}`, own, OUTPUT_ONLY[schema.name]);
   for (const member of schema.members) {
     const value = (init as Record<string, unknown>)[member.localName];
     if (value !== undefined && value !== null) {

@@ -24,6 +24,9 @@ const CONTEXT_OPTIONS =
 const SEARCH_OPTIONS =
   "explain, filter, indexWait, k, minRevision, pageToken, profile, recencyHalfLife, threshold, weights, withoutReceipt";
 
+const MESSAGE_FIELDS =
+  "attributes, embedding, id, media, metadata, name, parts, role, sentTime, sessionId, text, toolCalls, toolResultIds";
+
 const MISTAKES: readonly (readonly [what: string, call: Call, answer: RegExp])[] = [
   ["a relative socket as a URL", () => new Remora({ endpoint: "unix://run/s" }), /^InvalidFieldError: endpoint is /],
   [
@@ -66,6 +69,16 @@ const MISTAKES: readonly (readonly [what: string, call: Call, answer: RegExp])[]
     "OpenAI's content",
     (remora) => chat(remora).append(wrong({ role: "user", content: "hi" })),
     /^InvalidFieldError: messages\[0\]\.content is no field of Message; did you mean text\?$/,
+  ],
+  [
+    "a field that no message has",
+    (remora) => chat(remora).append(wrong({ role: "user", colour: "red" })),
+    new RegExp(`^InvalidFieldError: messages\\[0\\]\\.colour is no field of Message; there are ${MESSAGE_FIELDS}$`),
+  ],
+  [
+    "a time by another's name, which is like one of the server's",
+    (remora) => chat(remora).append(wrong({ role: "user", text: "hi", createdAt: new Date() })),
+    /^InvalidFieldError: messages\[0\]\.createdAt is no field of Message; did you mean sentTime\?$/,
   ],
   [
     "a number as a text",
