@@ -21,6 +21,7 @@ export {
   VectorMemory,
 } from "./blocks.js";
 export type { CallOptions } from "./calls.js";
+export { chatMessages, type ChatMessage, type ChatPart, type ChatToolCall } from "./chat-messages.js";
 export { ClientConnection, type ConnectionOptions, refuseMisspelt } from "./client-connection.js";
 export type { TlsOptions } from "./connection.js";
 export {
