@@ -21,7 +21,7 @@ import {
 } from "./generated/remora/v1/memory_service_pb.js";
 import { type Message, MessageSchema } from "./generated/remora/v1/message_pb.js";
 import type { TextService } from "./generated/remora/v1/text_service_pb.js";
-import { invalidField, otherType, requireKnown, requireString } from "./refusals.js";
+import { invalidField, otherType, requireId, requireKnown } from "./refusals.js";
 import type { ServiceClient } from "./services.js";
 import { requireShape } from "./shapes.js";
 
@@ -399,13 +399,6 @@ function unsupported(operation: string): UnsupportedByBlockError {
   return new UnsupportedByBlockError(`Static memory does not support ${operation} operation`, {
     code: "UNIMPLEMENTED",
   });
-}
-
-function requireId(value: unknown, field: string): void {
-  requireString(value, field);
-  if (value === "") {
-    throw invalidField(field, "is empty; it must have 1 to 512 bytes");
-  }
 }
 
 function requirePositive(value: unknown, field: string): void {

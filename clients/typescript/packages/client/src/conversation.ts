@@ -2,11 +2,13 @@
 
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import { type CallOptions, requireNoRequestId } from "./calls.js";
+import { type Edit, editToProto } from "./edits.js";
 import { InternalError, SummaryOutdatedError } from "./errors.js";
 import type { Conversation as ConversationRecord, ConversationSchema } from "./generated/remora/v1/conversation_pb.js";
 import {
   type AppendMessagesResponse,
   type ConversationService,
+  type EditMessagesResponse,
   ListMessagesRequestSchema,
   MessageView,
   PageOrder,
@@ -20,7 +22,7 @@ import {
 import type { Message, MessageSchema } from "./generated/remora/v1/message_pb.js";
 import type { ConversationSummary } from "./generated/remora/v1/short_term_pb.js";
 import { taken } from "./pages.js";
-import { invalidField, otherType, requireKnown, requireSome, requireString } from "./refusals.js";
+import { invalidField, otherType, requireId, requireKnown, requireSome, requireString } from "./refusals.js";
 import { type RecallOptions, recallOf, type SearchOptions, searchRequest } from "./search.js";
 import type { ServiceClient } from "./services.js";
 import { type Fields, fieldsOf } from "./shapes.js";
@@ -105,6 +107,12 @@ export interface SummarizeOptions {
   model?: string | undefined;
 }
 
+/** What happens where something is missing. */
+export interface MissingOptions {
+  /** Whether that is no error. */
+  allowMissing?: boolean | undefined;
+}
+
 /** What writes a summary: it is told what to do, and given what to summarise, which names the summary so far. */
 export type SummaryWriter = (instruction: string, text: string) => string | Promise<string>;
 
@@ -124,7 +132,7 @@ export class Conversation {
     id: string,
     options: ConversationOptions = {},
   ) {
-    requireString(id, "conversationId");
+    requireId(id, "conversationId");
     requireKnown(options, ["userId", ...FIELDS], "option of a conversation");
     const { userId = "", ...fields } = options;
     requireString(userId, "userId");
@@ -247,6 +255,53 @@ export class Conversation {
     const conversation = { id: this.id, ...toProto(changes) };
     const request = { conversation, userId: this.userId, updateMask: { paths } };
     await this.#conversations.updateConversation(request, options);
+  }
+
+  /** Deletes the messages of these ids, at most 10,000; returns how many there were. Unknown ids are ignored. */
+  async deleteMessages(messageIds: string | readonly string[], options?: CallOptions): Promise<bigint> {
+    const several = typeof messageIds === "string" ? [messageIds] : messageIds;
+    if (!Array.isArray(several)) {
+      throw otherType("messageIds", several, "an id or an array of ids");
+    }
+    const request = { ...this.#key, messageIds: several };
+    return (await this.#conversations.deleteMessages(request, options)).deletedMessages;
+  }
+
+  /** Deletes all messages and steps of the user; returns how many messages. Working memory stays. */
+  async clear(options?: CallOptions): Promise<bigint> {
+    return (await this.#conversations.clearMessages(this.#key, options)).deletedMessages;
+  }
+
+  /**
+   * Applies up to 1,000 edits in order, all or none; each sees the result of those before it:
+   * `chat.edit([{ remove: id }, { append: { role: "user", text: "Or by boat?" } }])`.
+   *
+   * @throws MessageNotFoundError for replacing or removing a missing id, unless `allowMissing`.
+   */
+  async edit(
+    edits: Edit | readonly Edit[],
+    how: MissingOptions = {},
+    options?: CallOptions,
+  ): Promise<EditMessagesResponse> {
+    requireKnown(how, ["allowMissing"], "option");
+    const several = Array.isArray(edits) ? (edits as readonly Edit[]) : [edits as Edit];
+    const request = {
+      ...this.#key,
+      edits: several.map((edit, place) => editToProto(edit, `edits[${place}]`)),
+      allowMissing: how.allowMissing ?? false,
+    };
+    return this.#conversations.editMessages(request, options);
+  }
+
+  /**
+   * Deletes the conversation with all that belongs to it; returns how many messages, of all users.
+   *
+   * @throws ConversationNotFoundError if there is none, unless `allowMissing`.
+   */
+  async delete(how: MissingOptions = {}, options?: CallOptions): Promise<bigint> {
+    requireKnown(how, ["allowMissing"], "option");
+    const request = { ...this.#key, allowMissing: how.allowMissing ?? false };
+    return (await this.#conversations.deleteConversation(request, options)).deletedMessages;
   }
 
   get #key(): { conversationId: string; userId: string } {

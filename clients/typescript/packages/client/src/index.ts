@@ -31,9 +31,11 @@ export {
   type ConversationFields,
   type ConversationOptions,
   type ListOptions,
+  type MissingOptions,
   type SummarizeOptions,
   type SummaryWriter,
 } from "./conversation.js";
+export type { Edit, Kept } from "./edits.js";
 export { defaultEndpoint, ENDPOINT_VARIABLE } from "./endpoint.js";
 export * from "./errors.js";
 export {
@@ -62,6 +64,7 @@ export {
   type Trim,
   type Window,
 } from "./short-term.js";
+export { User } from "./user.js";
 export {
   WorkingMemory,
   WorkingMemoryContent,

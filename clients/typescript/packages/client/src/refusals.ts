@@ -73,6 +73,14 @@ export function requireString(value: unknown, field: string): void {
   }
 }
 
+/** Refuses anything but an id: an empty one means another thing to the contract, or nothing. */
+export function requireId(value: unknown, field: string): void {
+  requireString(value, field);
+  if (value === "") {
+    throw invalidField(field, "is empty; it must have 1 to 512 bytes");
+  }
+}
+
 /** Refuses a number of nothing, which the contract would take for the default. */
 export function requireSome(value: unknown, field: string): void {
   if (value === 0) {

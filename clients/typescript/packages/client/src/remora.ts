@@ -2,7 +2,7 @@
 
 import { create } from "@bufbuild/protobuf";
 import { MemoryBlocks } from "./blocks.js";
-import { Calls, requireTimeout } from "./calls.js";
+import { type CallOptions, Calls, requireTimeout } from "./calls.js";
 import type { TlsOptions } from "./connection.js";
 import { Conversation, type ConversationOptions } from "./conversation.js";
 import { resolveEndpoint } from "./endpoint.js";
@@ -12,7 +12,7 @@ import { OriginSchema } from "./generated/remora/v1/calls_pb.js";
 import { ConversationService } from "./generated/remora/v1/conversation_service_pb.js";
 import { CheckpointService } from "./generated/remora/v1/checkpoint_service_pb.js";
 import { HistoryService } from "./generated/remora/v1/history_service_pb.js";
-import { MemoryService } from "./generated/remora/v1/memory_service_pb.js";
+import { MemoryService, type SearchMessagesResponse } from "./generated/remora/v1/memory_service_pb.js";
 import { TextService } from "./generated/remora/v1/text_service_pb.js";
 import { TransferService } from "./generated/remora/v1/transfer_service_pb.js";
 import { UserService } from "./generated/remora/v1/user_service_pb.js";
@@ -21,9 +21,11 @@ import { VectorService } from "./generated/remora/v1/vector_service_pb.js";
 import { WorkflowService } from "./generated/remora/v1/workflow_service_pb.js";
 import { Receipts } from "./receipts.js";
 import { invalidField, requireKnown, requireString, wrongType } from "./refusals.js";
+import { type SearchOptions, searchRequest } from "./search.js";
 import { type ServiceClient, serviceClient } from "./services.js";
 import { requireTls } from "./tls.js";
-import { WorkingMemory } from "./working-memory.js";
+import { User } from "./user.js";
+import type { WorkingMemory } from "./working-memory.js";
 
 export const OPTIONS = [
   "endpoint",
@@ -131,6 +133,19 @@ export class Remora {
     return new Conversation(this, conversationId, options);
   }
 
+  /** A handle on a user; it makes no call. */
+  user(userId: string): User {
+    return new User(this, userId);
+  }
+
+  /**
+   * The messages of all users of the tenant that answer a text, best first. No other call finds the messages of several
+   * users: `remora.user(id).search(query)` finds those of one.
+   */
+  async searchAllUsers(query: string, how: SearchOptions = {}, options?: CallOptions): Promise<SearchMessagesResponse> {
+    return this.memory.searchMessages(searchRequest({ case: "tenant", value: {} }, query, how), options);
+  }
+
   /** What is known of a user; it makes no call. */
   facts(userId: string): Facts {
     return new Facts(this.memory, userId);
@@ -143,8 +158,7 @@ export class Remora {
 
   /** The working memory of a user, the same in all of its conversations; it makes no call. */
   workingMemory(userId: string): WorkingMemory {
-    requireString(userId, "userId");
-    return new WorkingMemory(this.memory, { scope: { owner: { case: "userId", value: userId } }, userId: "" });
+    return this.user(userId).workingMemory;
   }
 
   /** Milliseconds until the deadline of a call that is given none of its own. */

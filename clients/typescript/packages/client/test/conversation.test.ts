@@ -5,7 +5,9 @@ import { afterEach, beforeEach, describe, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import {
   type Conversation,
+  ConversationNotFoundError,
   InvalidFieldError,
+  MessageNotFoundError,
   ReceiptNotFoundError,
   Remora,
   shortTermFromProto,
@@ -113,6 +115,92 @@ describe("a conversation", () => {
 
   test("refuses an option that it does not know", () => {
     assert.throws(() => remora.conversation("c", { shorTerm: null } as object), /shorTerm is no option/);
+  });
+});
+
+describe("messages of a conversation", () => {
+  let chat: Conversation;
+  let ids: string[];
+
+  beforeEach(async () => {
+    chat = remora.conversation("c", { userId: "sarah" });
+    const { messages } = await chat.append(SAID.map((text) => ({ role: "user", text })));
+    ids = messages.map(({ id }) => id);
+  });
+
+  test("are deleted by their ids, of which unknown ones are ignored", async () => {
+    assert.equal(await chat.deleteMessages([ids[0] ?? "", ids[2] ?? "", "lost"]), 2n);
+    assert.equal(await chat.deleteMessages(ids[1] ?? ""), 1n);
+    assert.equal(await chat.deleteMessages([]), 0n);
+
+    assert.deepEqual(await texts(chat), SAID.slice(3));
+  });
+
+  test("are cleared, those of the handle's user alone, and the working memory stays", async () => {
+    const tom = remora.conversation("c", { userId: "tom" });
+    await said(tom, "I am Tom.");
+    const other = remora.conversation("d", { userId: "sarah" });
+    await said(other, "Elsewhere.");
+    await chat.workingMemory.set("kept");
+
+    assert.equal(await chat.clear(), 4n);
+
+    assert.deepEqual([await texts(chat), await texts(tom), await texts(other)], [[], ["I am Tom."], ["Elsewhere."]]);
+    assert.equal((await chat.workingMemory.get())?.text, "kept");
+  });
+
+  test("are edited in order", async () => {
+    const [first = "", second = ""] = ids;
+
+    const { messages, deletedMessages } = await chat.edit([
+      { append: { role: "user", text: "Last.", id: "last" } },
+      { replace: { role: "user", text: "My brother lives in Lisbon.", id: first } },
+      { remove: second },
+      { keep: { start: 0, stop: -2 } },
+    ]);
+
+    assert.deepEqual(
+      messages.map(({ id, replaced }) => [id, replaced]),
+      [
+        ["last", false],
+        [first, true],
+      ],
+    );
+    assert.equal(deletedMessages, 2n);
+    assert.deepEqual(await texts(chat), ["My brother lives in Lisbon.", SAID[2]]);
+    await chat.edit({ keep: { start: -1 } });
+    assert.deepEqual(await texts(chat), [SAID[2]]);
+    await chat.edit({ removeAll: true });
+    assert.deepEqual(await texts(chat), []);
+  });
+
+  test("are all left as they are by an edit of a missing one, unless it may be missing", async () => {
+    const edits = [{ remove: ids[0] ?? "" }, { remove: "lost" }];
+
+    assert.ok((await failureOf(chat.edit(edits))) instanceof MessageNotFoundError);
+    assert.deepEqual(await texts(chat), SAID);
+    await chat.edit(edits, { allowMissing: true });
+    assert.deepEqual(await texts(chat), SAID.slice(1));
+  });
+
+  test("are edited and deleted once by calls with the same request id", async () => {
+    const edit = { append: { role: "user", text: "Once." } };
+    await chat.edit(edit, {}, { requestId: "edit" });
+    await chat.edit(edit, {}, { requestId: "edit" });
+    assert.equal((await texts(chat)).length, 5);
+
+    assert.equal(await chat.clear({ requestId: "clear" }), 5n);
+    assert.equal(await chat.clear({ requestId: "clear" }), 5n);
+  });
+
+  test("are deleted with their conversation, those of all users", async () => {
+    await said(remora.conversation("c", { userId: "tom" }), "I am Tom.");
+
+    assert.equal(await chat.delete(), 5n);
+
+    assert.ok((await failureOf(chat.get())) instanceof ConversationNotFoundError);
+    assert.ok((await failureOf(chat.delete())) instanceof ConversationNotFoundError);
+    assert.equal(await chat.delete({ allowMissing: true }), 0n);
   });
 });
 

@@ -187,6 +187,81 @@ const MISTAKES: readonly (readonly [what: string, call: Call, answer: RegExp])[]
     /^WrongTypeError: requestId is 5; it must be a string$/,
   ],
   [
+    "a conversation without a name, whose messages would be all of a user's",
+    (remora) => remora.conversation("", { userId: "ana" }),
+    /^InvalidFieldError: conversationId is empty; it must have 1 to 512 bytes$/,
+  ],
+  [
+    "a user without a name",
+    (remora) => remora.user(""),
+    /^InvalidFieldError: userId is empty; it must have 1 to 512 bytes$/,
+  ],
+  [
+    "nobody's messages to search",
+    (remora) => remora.user(wrong(undefined)),
+    /^WrongTypeError: userId is undefined; it must be a string$/,
+  ],
+  [
+    "another's name for k in a search of a user",
+    (remora) => remora.user("ana").search("PIN", wrong({ topK: 3 })),
+    /^InvalidFieldError: topK is no option of a search; did you mean k\?$/,
+  ],
+  [
+    "a user in a search of all",
+    (remora) => remora.searchAllUsers("PIN", wrong({ userId: "ana" })),
+    new RegExp(`^InvalidFieldError: userId is no option of a search; there are ${SEARCH_OPTIONS}$`),
+  ],
+  [
+    "no ids to delete",
+    (remora) => chat(remora).deleteMessages(wrong(undefined)),
+    /^WrongTypeError: messageIds is undefined; it must be an id or an array of ids$/,
+  ],
+  [
+    "options of a call as those of a deletion",
+    (remora) => chat(remora).delete(wrong({ timeoutMs: 5 })),
+    /^InvalidFieldError: timeoutMs is no option; there are allowMissing$/,
+  ],
+  [
+    "no edit",
+    (remora) => chat(remora).edit({} as never),
+    /^InvalidFieldError: edits\[0\] has no edit; it must have one of append, replace, remove, removeAll, keep$/,
+  ],
+  [
+    "two edits in one",
+    (remora) => chat(remora).edit([{ remove: "x" }, { remove: "y", removeAll: true }]),
+    /^InvalidFieldError: edits\[1\] has remove and removeAll; it must have one of append, /,
+  ],
+  [
+    "an edit that there is not",
+    (remora) => chat(remora).edit(wrong({ delete: "x" })),
+    /^InvalidFieldError: edits\[0\]\.delete is no edit; there are append, keep, remove, removeAll, replace$/,
+  ],
+  [
+    "OpenAI's content in an edit",
+    (remora) => chat(remora).edit({ append: wrong({ role: "user", content: "hi" }) }),
+    /^InvalidFieldError: edits\[0\]\.append\.content is no field of Message; did you mean text\?$/,
+  ],
+  [
+    "a message in place of its id",
+    (remora) => chat(remora).edit({ remove: wrong({ id: "x" }) }),
+    /^WrongTypeError: edits\[0\]\.remove is \{"id":"x"\}; it must be a string$/,
+  ],
+  [
+    "no removal of all",
+    (remora) => chat(remora).edit({ removeAll: wrong(false) }),
+    /^WrongTypeError: edits\[0\]\.removeAll is false; it must be true$/,
+  ],
+  [
+    "a part of a position",
+    (remora) => chat(remora).edit({ keep: { start: -1.5 } }),
+    /^WrongTypeError: edits\[0\]\.keep\.start is -1.5; it must be a whole number$/,
+  ],
+  [
+    "a number as a slice",
+    (remora) => chat(remora).edit({ keep: wrong(5) }),
+    /^WrongTypeError: edits\[0\]\.keep is 5; it must be an object with start and stop$/,
+  ],
+  [
     "a controller as its signal",
     (remora) => chat(remora).append({ role: "user", text: "hi" }, { signal: wrong(new AbortController()) }),
     /^WrongTypeError: signal is \{\}; it must be an AbortSignal$/,

@@ -51,6 +51,10 @@ export async function conversations(remora: Remora): Promise<string[]> {
   const { items, receiptId } = await chat.context(500, { recall: { k: 3, profile: Profile.LEXICAL } });
   const { hits } = await chat.search("t", { k: 3, explain: true });
   await chat.summarize((instruction, text) => instruction + text, { ifOver: true });
+  await chat.edit([{ append: { role: "user", text: "t" } }, { keep: { start: -20 } }], { allowMissing: true });
+  await chat.edit({ remove: "m" }, {}, { requestId: "once" });
+  const deleted: bigint = (await chat.deleteMessages("m")) + (await chat.clear()) + (await remora.user("u").delete());
+  await remora.user("u").search("t", { k: Number(deleted) });
   const { reply } = await remora.receipts.replay(receiptId);
   const replayed = reply.case === "context" ? reply.value.items : [];
   return [...items, ...hits, ...replayed].map(({ message }) => message?.text ?? "");
@@ -63,6 +67,10 @@ export async function wrongConversations(remora: Remora): Promise<void> {
   remora.conversation("c", { shortTerm: { type: "forget" } });
   // @ts-expect-error: the conversation is the handle's
   await remora.conversation("c").context(500, { conversationId: "d" });
+  // @ts-expect-error: there is no such edit
+  await remora.conversation("c").edit({ delete: "m" });
+  // @ts-expect-error: a search of all users has no user
+  await remora.searchAllUsers("t", { userId: "u" });
   // @ts-expect-error: a summary is a text
   await remora.conversation("c").summarize(() => 5);
 }
