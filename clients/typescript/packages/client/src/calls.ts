@@ -23,6 +23,7 @@ import { invalidField, otherType, requireKnown, requireString, shown, wrongType 
 import { pauseBeforeRetry } from "./retry.js";
 import { requireShape } from "./shapes.js";
 import { asWritten, toError } from "./status.js";
+import { type Dated, withTimestamps } from "./times.js";
 
 /** What a call may be given besides its request. */
 export interface CallOptions {
@@ -94,7 +95,7 @@ export class Calls {
   /** The reply to a unary call; a write takes effect once, and a read sees what this client has written. */
   async unary<I extends DescMessage, O extends DescMessage>(
     method: DescMethodUnary<I, O>,
-    init: MessageInitShape<I>,
+    init: Dated<MessageInitShape<I>>,
     options: CallOptions = {},
   ): Promise<MessageShape<O>> {
     requireKnown(options, OPTIONS, "option of a call");
@@ -118,13 +119,15 @@ export class Calls {
   /** The request with what the client adds. The caller's own message stays as it is. */
   #request<I extends DescMessage>(
     method: DescMethodUnary<I, DescMessage>,
-    init: MessageInitShape<I>,
+    init: Dated<MessageInitShape<I>>,
     requestId: string | undefined,
   ): MessageShape<I> {
     const schema = method.input;
     requireShape(schema, init);
     requireRequestId(requestId, method, init);
-    const request = isMessage(init, schema) ? clone(schema, init) : create(schema, init);
+    const request = isMessage(init, schema)
+      ? clone(schema, init)
+      : create(schema, withTimestamps(schema, init) as MessageInitShape<I>);
     const fields = request as CommonFields;
     if ("requestId" in schema.field) {
       fields.requestId ||= requestId ?? randomUUID();

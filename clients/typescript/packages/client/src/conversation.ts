@@ -27,6 +27,7 @@ import { type RecallOptions, recallOf, type SearchOptions, searchRequest } from 
 import type { ServiceClient } from "./services.js";
 import { type Fields, fieldsOf } from "./shapes.js";
 import { type ShortTerm, shortTermToProto, type Window, windowFromProto, writtenSummary } from "./short-term.js";
+import type { Dated } from "./times.js";
 import { WorkingMemory } from "./working-memory.js";
 
 /** How often a summary is written whose messages change meanwhile. */
@@ -57,7 +58,7 @@ const CONTEXT_OPTIONS = [
 ];
 
 /** A message to append: an object with the fields that are set, such as `{ role: "user", text: "hello" }`. */
-export type AppendedMessage = MessageInitShape<typeof MessageSchema>;
+export type AppendedMessage = Dated<MessageInitShape<typeof MessageSchema>>;
 
 /** The fields of a conversation that its caller sets. */
 export interface ConversationFields extends Pick<

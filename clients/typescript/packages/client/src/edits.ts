@@ -1,14 +1,14 @@
 // The edits that `Conversation.edit` applies, in order, all or none.
 
 import type { MessageInitShape } from "@bufbuild/protobuf";
+import type { AppendedMessage } from "./conversation.js";
 import type { EditSchema } from "./generated/remora/v1/conversation_service_pb.js";
 import { MessageSchema } from "./generated/remora/v1/message_pb.js";
 import { invalidField, otherType, requireKnown, requireString } from "./refusals.js";
 import { requireObject, requireShape } from "./shapes.js";
+import type { Dated } from "./times.js";
 
 const KINDS = ["append", "replace", "remove", "removeAll", "keep"] as const;
-
-type Written = MessageInitShape<typeof MessageSchema>;
 
 /** Which messages stay, by their positions in the conversation, as `Array.prototype.slice` counts them. */
 export interface Kept {
@@ -21,9 +21,9 @@ export interface Kept {
 /** One edit of the messages of a conversation: an object with one of these keys. */
 export type Edit =
   /** Appends a message; if its id is already there, replaces that message. */
-  | { append: Written }
+  | { append: AppendedMessage }
   /** Replaces the message with the id of this one; it keeps its sequence and createTime. */
-  | { replace: Written }
+  | { replace: AppendedMessage }
   /** Removes the message with this id. */
   | { remove: string }
   /** Removes all messages. */
@@ -32,7 +32,7 @@ export type Edit =
   | { keep: Kept };
 
 /** An edit on the wire. Throws InvalidFieldError and WrongTypeError for what is none. */
-export function editToProto(edit: Edit, path: string): MessageInitShape<typeof EditSchema> {
+export function editToProto(edit: Edit, path: string): Dated<MessageInitShape<typeof EditSchema>> {
   const oneOf = `one of ${KINDS.join(", ")}`;
   requireObject(edit, path, oneOf);
   requireKnown(edit, KINDS, "edit", `${path}.`);
@@ -43,7 +43,7 @@ export function editToProto(edit: Edit, path: string): MessageInitShape<typeof E
   return { action: actionOf(edit, path) };
 }
 
-function actionOf(edit: Edit, path: string): NonNullable<MessageInitShape<typeof EditSchema>["action"]> {
+function actionOf(edit: Edit, path: string): NonNullable<Dated<MessageInitShape<typeof EditSchema>>["action"]> {
   if ("append" in edit) {
     requireShape(MessageSchema, edit.append, `${path}.append`);
     return { case: "append", value: edit.append };

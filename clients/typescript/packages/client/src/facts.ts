@@ -1,7 +1,7 @@
 // Facts of a user: what holds, or did, with sources and in two times.
 
 import type { MessageInitShape } from "@bufbuild/protobuf";
-import { type Timestamp, timestampFromDate } from "@bufbuild/protobuf/wkt";
+import type { Timestamp } from "@bufbuild/protobuf/wkt";
 import { type CallOptions, requireNoRequestId } from "./calls.js";
 import { InternalError } from "./errors.js";
 import type { Fact, FactSchema, FactSourceSchema, FactTimesSchema } from "./generated/remora/v1/fact_pb.js";
@@ -11,20 +11,21 @@ import type {
   SearchFactsResponse,
 } from "./generated/remora/v1/memory_service_pb.js";
 import { taken } from "./pages.js";
-import { otherType, requireKnown, requireSome, requireString } from "./refusals.js";
+import { requireKnown, requireSome, requireString } from "./refusals.js";
 import type { ServiceClient } from "./services.js";
+import { type Dated, timestampOf } from "./times.js";
 
 /** A fact to add: `{ subject: "user", predicate: "lives in", object: "Berlin", exclusive: true }`. */
-export type NewFact = MessageInitShape<typeof FactSchema>;
+export type NewFact = Dated<MessageInitShape<typeof FactSchema>>;
 /** The message in which facts were said. The same message adds to the confidence of a fact once. */
-export type SaidIn = MessageInitShape<typeof FactSourceSchema>;
+export type SaidIn = Dated<MessageInitShape<typeof FactSourceSchema>>;
 
 /** As of when facts are meant. */
 export interface AsOf {
   /** Those that held at this time. Default: now. */
-  validAt?: Date | undefined;
+  validAt?: Date | Timestamp | undefined;
   /** As they were recorded at this time. Default: now. */
-  recordedAt?: Date | undefined;
+  recordedAt?: Date | Timestamp | undefined;
   /** Also those that no longer hold, or do not hold yet; without `validAt`. */
   atAnyTime?: boolean | undefined;
 }
@@ -229,11 +230,4 @@ function timesOf({ validAt, recordedAt, atAnyTime = false }: AsOf): MessageInitS
     ...(validAt && { validAt: timestampOf(validAt, "validAt") }),
     ...(recordedAt && { recordedAt: timestampOf(recordedAt, "recordedAt") }),
   };
-}
-
-function timestampOf(date: Date, field: string): Timestamp {
-  if (!(date instanceof Date) || Number.isNaN(date.getTime())) {
-    throw otherType(field, date instanceof Date ? String(date) : date, "a valid Date");
-  }
-  return timestampFromDate(date);
 }

@@ -4,6 +4,7 @@ import type { MessageInitShape } from "@bufbuild/protobuf";
 import { SearchMessagesRequestSchema, SearchOptionsSchema } from "./generated/remora/v1/memory_service_pb.js";
 import { invalidField, requireKnown, requireSome, requireString } from "./refusals.js";
 import { type Fields, fieldsOf, requireObject } from "./shapes.js";
+import type { Dated } from "./times.js";
 
 /** How a search ranks and filters, whatever it is for. */
 const RANKING = fieldsOf(SearchOptionsSchema);
@@ -18,7 +19,7 @@ export type RecallOptions = Fields<typeof SearchOptionsSchema, never>;
 /** How a search ranks and filters. */
 export type SearchOptions = RecallOptions & Fields<typeof SearchMessagesRequestSchema, "scope" | "query" | "options">;
 
-type Request = Exclude<MessageInitShape<typeof SearchMessagesRequestSchema>, { $typeName: string }>;
+type Request = Dated<MessageInitShape<typeof SearchMessagesRequestSchema>>;
 
 /**
  * The request of a search for a text.

@@ -2,10 +2,11 @@
 
 import type { DescMessage, DescMethodUnary, DescService, MessageInitShape, MessageShape } from "@bufbuild/protobuf";
 import type { CallOptions, Calls } from "./calls.js";
+import type { Dated } from "./times.js";
 
-/** One RPC: its request may be a plain object with the fields that are not at their defaults. */
+/** One RPC: its request may be a plain object with the fields that are not at their defaults, and a Date for each time. */
 export type Rpc<I extends DescMessage, O extends DescMessage> = (
-  request: MessageInitShape<I>,
+  request: Dated<MessageInitShape<I>>,
   options?: CallOptions,
 ) => Promise<MessageShape<O>>;
 

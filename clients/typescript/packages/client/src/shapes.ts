@@ -9,7 +9,9 @@ import {
   type MessageInitShape,
   ScalarType,
 } from "@bufbuild/protobuf";
+import { TimestampSchema } from "@bufbuild/protobuf/wkt";
 import { invalidField, otherType, requireKnown } from "./refusals.js";
+import { type Dated, requireDate } from "./times.js";
 
 const NUMBERS: ReadonlySet<ScalarType> = new Set([
   ScalarType.INT32,
@@ -42,7 +44,7 @@ export const OUTPUT_ONLY: Readonly<Record<string, readonly string[]>> = {
 
 /** The fields of a message of the contract as a plain object has them, without some. */
 export type Fields<Schema extends DescMessage, Without extends string> = Omit<
-  Exclude<MessageInitShape<Schema>, Message>,
+  Exclude<Dated<MessageInitShape<Schema>>, Message>,
   Without | "$typeName"
 >;
 
@@ -60,9 +62,13 @@ export function requireShape(schema: DescMessage, init: unknown, path = ""): voi
   if (isMessage(init as object)) {
     return;
   }
+  if (schema.typeName === TimestampSchema.typeName && (init instanceof Date || typeof init !== "object")) {
+    requireDate(init, path);
+    return;
+  }
   requireObject(init, path || "request", `the fields of ${schema.name}`);
   if (init instanceof Date) {
-    throw otherType(path || "request", init, `a ${schema.name}: timestampFromDate() makes one`);
+    throw otherType(path || "request", init, `an object with the fields of ${schema.name}`);
   }
   if ("then" in init || Symbol.iterator in init) {
     const remedy = "then" in init ? "await it" : "an array is made of it by [...it]";

@@ -13,6 +13,7 @@ import {
   shortTermFromProto,
   type ShortTerm,
   SummaryOutdatedError,
+  timestampFromDate,
   WrongTypeError,
 } from "../src/index.js";
 import { Section } from "../src/generated/v1.js";
@@ -96,6 +97,43 @@ describe("a conversation", () => {
       (await chat.messages(1_100)).map(({ text }) => text),
       many.slice(-1_100),
     );
+  });
+
+  test("takes Dates and Timestamps alike, wherever a time is", async () => {
+    const chat = remora.conversation("c");
+    const [early, middle, late] = [new Date(1_000), new Date(2_000), new Date(-3_001)] as const;
+    const message = { role: "user", text: "Lisbon in May", sentTime: late };
+    await chat.append([
+      { role: "user", text: "Lisbon in June", sentTime: early },
+      { role: "user", text: "Lisbon in July", sentTime: timestampFromDate(new Date(3_000)) },
+    ]);
+    await chat.edit({ append: message });
+
+    const july = ["Lisbon in July"];
+    for (const sentAfter of [middle, timestampFromDate(middle)]) {
+      const listed = await chat.messages(10, { sentAfter });
+      const { hits } = await chat.search("Lisbon", { filter: { sentAfter } });
+      const context = await chat.context(500, {
+        ...{ query: "Lisbon", recentMessages: 0, includeUnrelated: true },
+        recall: { filter: { sentAfter } },
+        facts: { times: { validAt: sentAfter } },
+      });
+      assert.deepEqual(
+        listed.map(({ text }) => text),
+        july,
+      );
+      assert.deepEqual(
+        hits.map(({ message }) => message?.text),
+        july,
+      );
+      assert.deepEqual(
+        context.items.map(({ message }) => message?.text),
+        july,
+      );
+    }
+    const listed = await chat.messages();
+    assert.deepEqual(listed.at(-1)?.sentTime, timestampFromDate(late));
+    assert.equal(message.sentTime, late);
   });
 
   test("recalls in its contexts unless it is told not to", async () => {

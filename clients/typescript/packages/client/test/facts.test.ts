@@ -37,6 +37,24 @@ describe("facts of a user", () => {
     );
   });
 
+  test("are added and asked for with Dates and Timestamps alike", async () => {
+    const facts = remora.facts("sarah");
+    const [begin, between] = [new Date(Date.UTC(2020, 0, 1)), new Date(Date.UTC(2021, 0, 1))];
+    const berlin = { subject: "user", predicate: "lives in", object: "Berlin", validFrom: begin };
+    await facts.add(berlin, { conversationId: "c", messageId: "m", sentTime: between });
+
+    for (const validAt of [between, timestampFromDate(between)]) {
+      const [found] = await facts.listFacts({ validAt });
+      assert.deepEqual(found?.validFrom, timestampFromDate(begin));
+      assert.deepEqual(found?.sources[0]?.sentTime, timestampFromDate(between));
+    }
+    for (const validAt of [new Date(0), timestampFromDate(new Date(0))]) {
+      assert.deepEqual(await facts.listFacts({ validAt }), []);
+      assert.deepEqual((await facts.search("Berlin", { validAt })).hits, []);
+    }
+    assert.equal(berlin.validFrom, begin);
+  });
+
   test("are found in what the user says, once for each message", async () => {
     await remora.conversation("trip", { userId: "sarah" }).append([
       { role: "user", text: "I live in Bergen. Do I live in Oslo?" },

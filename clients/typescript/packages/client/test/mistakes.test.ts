@@ -86,9 +86,19 @@ const MISTAKES: readonly (readonly [what: string, call: Call, answer: RegExp])[]
     /^WrongTypeError: messages\[0\]\.text is 5; it must be a string$/,
   ],
   [
-    "a Date as a time",
-    (remora) => chat(remora).append({ role: "user", text: "hi", sentTime: wrong(new Date(0)) }),
-    /^WrongTypeError: messages\[0\]\.sentTime is a Date; it must be a Timestamp: timestampFromDate\(\) makes one$/,
+    "milliseconds as a time",
+    (remora) => chat(remora).append({ role: "user", text: "hi", sentTime: wrong(1_600_000_000_000) }),
+    /^WrongTypeError: messages\[0\]\.sentTime is 1600000000000; it must be a valid Date or a Timestamp$/,
+  ],
+  [
+    "a date that is none as a bound of a list",
+    (remora) => chat(remora).messages(10, { sentAfter: new Date(Number.NaN) }),
+    /^WrongTypeError: sentAfter is "Invalid Date"; it must be a valid Date or a Timestamp$/,
+  ],
+  [
+    "a Date in place of a duration",
+    (remora) => chat(remora).search("PIN", { indexWait: wrong(new Date(0)) }),
+    /^WrongTypeError: indexWait is a Date; it must be an object with the fields of Duration$/,
   ],
   [
     "a bare attribute",
@@ -495,12 +505,12 @@ const MISTAKES: readonly (readonly [what: string, call: Call, answer: RegExp])[]
   [
     "a text as a time",
     (remora) => remora.facts("ana").listFacts({ validAt: wrong("2020") }),
-    /^WrongTypeError: validAt is "2020"; it must be a valid Date$/,
+    /^WrongTypeError: validAt is "2020"; it must be a valid Date or a Timestamp$/,
   ],
   [
     "a date that is none",
     (remora) => remora.facts("ana").search("x", { recordedAt: new Date(Number.NaN) }),
-    /^WrongTypeError: recordedAt is "Invalid Date"; it must be a valid Date$/,
+    /^WrongTypeError: recordedAt is "Invalid Date"; it must be a valid Date or a Timestamp$/,
   ],
   [
     "a session without a name",

@@ -1,5 +1,6 @@
 // Code of users, which is only type-checked: what is wrong with it has to be an error.
 
+import type { Timestamp } from "@bufbuild/protobuf/wkt";
 import { type Message, Profile } from "../src/generated/v1.js";
 import { type CallOptions, pages, Remora, timestampFromDate } from "../src/index.js";
 
@@ -58,6 +59,20 @@ export async function conversations(remora: Remora): Promise<string[]> {
   const { reply } = await remora.receipts.replay(receiptId);
   const replayed = reply.case === "context" ? reply.value.items : [];
   return [...items, ...hits, ...replayed].map(({ message }) => message?.text ?? "");
+}
+
+export async function times(remora: Remora, time: Date | Timestamp): Promise<void> {
+  const chat = remora.conversation("c");
+  await chat.append({ role: "user", text: "t", sentTime: time });
+  await chat.edit({ append: { role: "user", text: "t", sentTime: time } });
+  await chat.messages(2, { sentAfter: time, receivedBefore: time });
+  await chat.search("t", { filter: { sentAfter: time } });
+  await chat.context(500, { facts: { times: { validAt: time } }, recall: { filter: { sentBefore: time } } });
+  await remora.facts("u").add({ subject: "s", predicate: "p", object: "o", validFrom: time });
+  await remora.facts("u").listFacts({ validAt: time, recordedAt: time });
+  await remora.conversations.listMessages({ conversationId: "c", sentAfter: time });
+  // @ts-expect-error: a text is no time
+  await chat.messages(2, { sentAfter: "2020-01-01" });
 }
 
 export async function wrongConversations(remora: Remora): Promise<void> {
