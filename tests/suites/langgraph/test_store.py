@@ -708,6 +708,7 @@ WRONG_CALLS: list[tuple[Callable[[Any], object], str]] = [
     (lambda store: store.put(NS, "k", {"text": "a"}, index="text"), r"index is 'text'; it must be a list of paths"),
     (lambda store: store.search(NS, filter={"$or": [{"n": 1}, {"n": 2}]}), r"Unsupported operator: \$or"),
     (lambda store: store.search(NS, filter=[1]), r"filter is \[1\]; it must be a dict"),
+    (lambda store: store.search(NS, filter={"n": nested(100_000)}), "filter is nested too deeply"),
     (lambda store: store.get(NS, "\ud83d"), r"has half of a surrogate pair, U\+D83D"),
     (lambda store: store.search(NS, filter={"n": "\ud83d"}), r"has half of a surrogate pair, U\+D83D"),
 ]

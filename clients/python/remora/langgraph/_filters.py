@@ -31,7 +31,10 @@ def item_filter(given: Mapping[str, Any]) -> wire.Filter:
     """
     if not isinstance(given, Mapping):
         raise TypeError(f"filter is {given!r}; it must be a dict of members and values")
-    return _all_of([_member(key, value) for key, value in given.items()])
+    try:
+        return _all_of([_member(key, value) for key, value in given.items()])
+    except RecursionError as error:
+        raise ValueError("filter is nested too deeply") from error
 
 
 def _member(key: Any, value: object) -> wire.Filter:  # noqa: ANN401 - any dict's
