@@ -52,12 +52,11 @@ class WorkingMemories:
         self._conversations = conversations
 
     def get(self, read: Read, owner: WorkingMemoryOwner) -> WorkingMemory:
-        self._commits.begin(read)
         found, revision = self._records.get(read, self._published_place(read, owner), _ONLY)
         if found is None:
             return WorkingMemory(None, 0, revision)
         memory = WorkingMemoryRecord.FromString(found.body)
-        return WorkingMemory(memory.content, memory.update_time.ToMicroseconds(), revision)
+        return WorkingMemory(memory.content, wire.micros(memory.update_time), revision)
 
     def set(self, write: Write, owner: WorkingMemoryOwner, content: bytes) -> Outcome:
         def plan(found: _Found, now: int) -> Planned:
@@ -116,6 +115,7 @@ class WorkingMemories:
     def _published_place(self, read: Read, owner: WorkingMemoryOwner) -> Partition:
         if not isinstance(owner, ConversationMemory):
             return _of_user(owner)
+        self._commits.begin(read)
         head = self._conversations.published(read, owner.conversation_id)
         return _of_conversation(owner, head.uid, head.user_id)
 

@@ -120,13 +120,17 @@ class RecordReader:
         return self._get(access, place, key, accepted=False)
 
     def _get(self, access: Access, place: Partition, key: bytes, *, accepted: bool) -> tuple[Record | None, int]:
+        found, revision = self.stored(access, place, key, accepted=accepted)
+        if found is None:
+            return None, revision
+        body = found.body
+        if body is not None and not found.upload_id:
+            return _record(found, body), revision
+
         def read() -> tuple[Record | None, int]:
             found, revision = self.stored(access, place, key, accepted=accepted)
-            if found is None:
-                return None, revision
-            if found.body is not None and not found.upload_id:
-                return _record(found, found.body), revision
-            return self._completed(access, place, [found], accepted=accepted)[0], revision
+            complete = [] if found is None else self._completed(access, place, [found], accepted=accepted)
+            return next(iter(complete), None), revision
 
         return self._until_whole(access, place.kind, read)
 
