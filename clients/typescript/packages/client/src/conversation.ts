@@ -182,7 +182,7 @@ export class Conversation {
   }
 
   /** The messages of this conversation that answer a text, best first. The reply's `receiptId` is its receipt. */
-  search(query: string, how: SearchOptions = {}, options?: CallOptions): Promise<SearchMessagesResponse> {
+  async search(query: string, how: SearchOptions = {}, options?: CallOptions): Promise<SearchMessagesResponse> {
     const request = searchRequest({ case: "conversation", value: this.#key }, query, how);
     return this.#memory.searchMessages(request, options);
   }
@@ -191,7 +191,7 @@ export class Conversation {
    * The system text, the summary, recent messages, and older ones that the query recalls, of at most `maxTokens`
    * together. The reply's `receiptId` is its receipt.
    */
-  context(maxTokens = 4000, what: ContextOptions = {}, options?: CallOptions): Promise<AssembleContextResponse> {
+  async context(maxTokens = 4000, what: ContextOptions = {}, options?: CallOptions): Promise<AssembleContextResponse> {
     requireKnown(what, CONTEXT_OPTIONS, "option of a context");
     const { recall = true, ...fields } = what;
     const search = recallOf(recall);

@@ -11,7 +11,7 @@ import type {
   SearchFactsResponse,
 } from "./generated/remora/v1/memory_service_pb.js";
 import { taken } from "./pages.js";
-import { requireKnown, requireSome, requireString } from "./refusals.js";
+import { requireId, requireKnown, requireSome } from "./refusals.js";
 import type { ServiceClient } from "./services.js";
 import { type Dated, timestampOf } from "./times.js";
 
@@ -77,7 +77,7 @@ export class Facts {
   readonly userId: string;
 
   constructor(memory: ServiceClient<typeof MemoryService>, userId: string) {
-    requireString(userId, "userId");
+    requireId(userId, "userId");
     this.#memory = memory;
     this.userId = userId;
   }
@@ -137,7 +137,7 @@ export class Facts {
   }
 
   /** The facts that answer a text best, best first, with their scores. */
-  search(query: string, which: FoundFacts = {}, options?: CallOptions): Promise<SearchFactsResponse> {
+  async search(query: string, which: FoundFacts = {}, options?: CallOptions): Promise<SearchFactsResponse> {
     requireKnown(which, [...AS_OF, "k", "threshold", "pick"], "option");
     requireSome(which.k, "k");
     const { k = 10, threshold, pick = false } = which;
@@ -182,7 +182,7 @@ export class Facts {
   }
 
   /** Deletes facts with all that was recorded of them; returns how many there were. */
-  forget(ids: string | readonly string[], options?: CallOptions): Promise<bigint> {
+  async forget(ids: string | readonly string[], options?: CallOptions): Promise<bigint> {
     return this.#forget({ case: "ids", value: { ids: several(ids) } }, options);
   }
 

@@ -65,12 +65,12 @@ export class Receipts {
    * The reply of the receipt again, from the messages as they were then: `reply` is the context or the search. Nothing
    * is searched and nothing is ranked. What was erased since is left out and named.
    */
-  replay(receiptId: string, of: OfUser = {}, options?: CallOptions): Promise<ReplayContextResponse> {
+  async replay(receiptId: string, of: OfUser = {}, options?: CallOptions): Promise<ReplayContextResponse> {
     return this.#memory.replayContext({ receiptId, userId: userOf(of) }, options);
   }
 
   /** What came in, went out and changed from the receipt `before` to the receipt `after`, and why. */
-  diff(before: string, after: string, of: OfUser = {}, options?: CallOptions): Promise<DiffContextsResponse> {
+  async diff(before: string, after: string, of: OfUser = {}, options?: CallOptions): Promise<DiffContextsResponse> {
     const request = { beforeReceiptId: before, afterReceiptId: after, userId: userOf(of) };
     return this.#memory.diffContexts(request, options);
   }

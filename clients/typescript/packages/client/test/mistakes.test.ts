@@ -584,3 +584,26 @@ describe("what plugs into a framework refuses a misspelt option", () => {
     }
   });
 });
+
+test("a wrong call of a handle rejects, and does not throw", async () => {
+  const remora = new Remora({ endpoint: "unix:/nobody/listens" });
+  const facts = remora.facts("ana");
+  const calls: (() => Promise<unknown>)[] = [
+    () => chat(remora).append(wrong(5)),
+    () => chat(remora).messages(10, wrong({ limit: 5 })),
+    () => chat(remora).search("tea", wrong({ top: 5 })),
+    () => chat(remora).context(100, wrong({ top: 5 })),
+    () => facts.search("tea", wrong({ top: 5 })),
+    () => facts.forget(wrong(5)),
+    () => remora.receipts.replay("r", wrong({ user: "ana" })),
+    () => remora.receipts.diff("r", "s", wrong({ user: "ana" })),
+    () => remora.user("ana").search("tea", wrong({ top: 5 })),
+    () => remora.searchAllUsers("tea", wrong({ top: 5 })),
+    () => remora.blocks("ana").get("", "tea"),
+    () => remora.memory.searchMessages(wrong({ query: 5 })),
+  ];
+  for (const call of calls) {
+    await assert.rejects(call(), /^(InvalidField|WrongType)Error/, String(call));
+  }
+  remora.close();
+});
