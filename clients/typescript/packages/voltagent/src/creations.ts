@@ -11,8 +11,7 @@ export class Creations {
 
   /** Creates it, unless it is being created. Throws ConversationAlreadyExistsError if another call has done so. */
   async create(id: string, create: () => Promise<Conversation>): Promise<Conversation> {
-    const other = await this.of(id);
-    if (other !== undefined) {
+    if (this.#begun.has(id) && (await this.of(id)) !== undefined) {
       throw new ConversationAlreadyExistsError(id);
     }
     const begun = create();

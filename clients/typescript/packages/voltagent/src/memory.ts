@@ -38,7 +38,7 @@ import { Embedder, type SearchedFor } from "./embedder.js";
 import { RemoraEmbeddingAdapter } from "./embedding-adapter.js";
 import { EmbeddingCache } from "./embedding-cache.js";
 import { orMissing, translated } from "./failures.js";
-import { requireNumber } from "./given.js";
+import { requireList, requireNumber } from "./given.js";
 import { encodeJson } from "./json.js";
 import { KnownConversations } from "./known-conversations.js";
 import { int32 } from "./limits.js";
@@ -271,7 +271,7 @@ export class RemoraMemory extends Memory {
 
   override async saveConversationSteps(steps: ConversationStepRecord[]): Promise<void> {
     try {
-      await this.#writes.add(this.#storage.saveConversationSteps(steps));
+      await this.#writes.add(this.#saveSteps(steps));
     } catch (error) {
       if (error instanceof ConversationNotFoundError) {
         this.#known.forgetAll();
@@ -429,6 +429,14 @@ export class RemoraMemory extends Memory {
         throw failure;
       }
     }
+  }
+
+  /** Saves them when their conversations, which an agent creates at the same time, are there. */
+  async #saveSteps(steps: ConversationStepRecord[]): Promise<void> {
+    requireList("steps", steps);
+    const conversations = new Set(steps.map(({ conversationId }) => conversationId));
+    await Promise.all([...conversations].map((id) => this.#creations.of(id)));
+    await this.#storage.saveConversationSteps(steps);
   }
 
   async #ask(id: string): Promise<Conversation | null> {

@@ -398,6 +398,34 @@ describe("what is known of conversations", () => {
     assert.deepEqual(calls, ["appendMessages", "updateConversation"]);
   });
 
+  test("steps are saved when their conversation, which is being created, is there", async () => {
+    const { client, calls } = counted(options);
+    const { createConversation } = client.conversations;
+    const held: (() => void)[] = [];
+    const slow: typeof createConversation = async (request) => {
+      await new Promise<void>((resolve) => held.push(resolve));
+      return createConversation(request);
+    };
+    Object.assign(client.conversations, { createConversation: slow });
+    const memory = remembering({ client });
+    const step = {
+      ...{ id: "s", conversationId: "c", userId: "u", agentId: "a", operationId: "o", stepIndex: 0 },
+      ...{ type: "text" as const, role: "assistant" as const, createdAt: new Date(0).toISOString() },
+    };
+
+    const created = conversation(memory, "c");
+    const saved = memory.saveConversationSteps([step]);
+    await memory.getMessages("u", "other"); // what was sent before has been answered
+    const before = [...calls];
+    held.forEach((release) => {
+      release();
+    });
+    await Promise.all([created, saved]);
+
+    assert.deepEqual(before, ["readConversation"]);
+    assert.deepEqual(ids(await memory.getConversationSteps("u", "c")), ["s"]);
+  });
+
   test("a conversation that another process has deleted is created by the next message", async () => {
     const memory = remembering();
     await memory.createConversation({ id: "c", userId: "u", resourceId: "r", title: "Kept", metadata: { a: 1 } });
