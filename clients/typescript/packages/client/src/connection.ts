@@ -69,6 +69,9 @@ const LONGEST_TIMEOUT_MS = 99_999_999 * 3_600_000;
 const CONNECTING =
   /^No connection established\. Last error: (?:Error: )?(.*?)\s*(?:\(\d{4}-[^)]*Z\))?\. Resolution note: /s;
 
+/** What grpc-js says of a call that was cancelled here: without a signal, by `close`. */
+const CLOSED = "Cancelled on client";
+
 /** What grpc-js says of a call for which there was no connection; of one that was sent, it says the address. */
 const UNSENT = /^No connection established|^Name resolution failed|^Deadline exceeded (?!.*remote_addr=)/;
 
@@ -152,7 +155,8 @@ function metadataOf(headers: Readonly<Record<string, string>>): grpc.Metadata {
 
 function failedCall(error: grpc.ServiceError): FailedCall {
   const details = error.metadata?.get("grpc-status-details-bin")[0];
-  const message = CONNECTING.exec(error.details)?.[1] ?? error.details;
+  const said = CONNECTING.exec(error.details)?.[1] ?? error.details;
+  const message = said === CLOSED ? "the client was closed" : said;
   return new FailedCall(STATUS_CODES[error.code] ?? "UNKNOWN", message, {
     details: details instanceof Buffer ? details : undefined,
     sent: !UNSENT.test(error.details),

@@ -449,7 +449,9 @@ describe("a client", () => {
   test("that is closed cancels its calls and makes no others", async () => {
     server.answer("CountConversations", () => remora.close());
 
-    assert.ok((await failureOf(remora.conversations.countConversations({}))) instanceof CancelledError);
+    const cancelled = await failureOf(remora.conversations.countConversations({}));
+    assert.ok(cancelled instanceof CancelledError);
+    assert.equal(cancelled.message, "the client was closed");
     assert.ok((await failureOf(remora.conversations.countConversations({}))) instanceof ClientClosedError);
     remora.close();
   });
