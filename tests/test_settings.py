@@ -337,6 +337,8 @@ def test_paths_may_begin_at_home(monkeypatch: pytest.MonkeyPatch) -> None:
         ("data", ":memory"),
         ("data", "/data-\udcff"),
         ("data", "/da\0ta"),
+        ("data", "/who?/data"),
+        ("data", "/back\\slash"),
         ("model_dir", "/mo\0del"),
         ("token_file", "/tok\0ens"),
         ("listen", "unix:/s\0"),

@@ -6,6 +6,9 @@ import os
 import pwd
 from pathlib import Path
 
+_NOT_OPENED = frozenset("?\\")
+"""What DuckDB reads in another way than the system: a query behind the name, and a separator."""
+
 
 def absolute(text: str) -> Path:
     """The absolute path. Raises ValueError, which says why there is none."""
@@ -26,6 +29,8 @@ def of_store(text: str) -> Path:
         str(path).encode()
     except UnicodeEncodeError:
         raise ValueError(f"must have a name in UTF-8, as DuckDB needs it: {str(path)!r}") from None
+    if _NOT_OPENED.intersection(str(path)):
+        raise ValueError(f"must have neither ? nor \\ in its path, because DuckDB opens another file then: {path}")
     return path
 
 
