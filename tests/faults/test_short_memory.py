@@ -42,13 +42,16 @@ MOST = 100
 """Conversations after which memory is short at the latest."""
 
 
-def open_store(directory: Path, database_bytes: int, recall_bytes: int = 64 * MEBIBYTE) -> LocalStore:
+def open_store(
+    directory: Path, database_bytes: int, recall_bytes: int = 64 * MEBIBYTE, searches: int = 16
+) -> LocalStore:
     options = StoreOptions(
         directory,
         segment_bytes=4 * MEBIBYTE,
         queue_bytes=MEBIBYTE,
         database_bytes=database_bytes,
         recall_bytes=recall_bytes,
+        searches=searches,
     )
     return LocalStore(options, count_tokens=lambda texts: [1 for _ in texts])
 
@@ -134,8 +137,11 @@ THREADS, ROUNDS = 16, 6
 
 
 def store_of_many(directory: Path) -> LocalStore:
-    """A store with little memory, whose users' messages lie among those of the others, and which forgets users soon."""
-    store = open_store(directory, LEAST, recall_bytes=1)
+    """A store with little memory, whose users' messages lie among those of the others, and which forgets users soon.
+
+    It keeps one user, whose share is all of it: loads of several go on at once.
+    """
+    store = open_store(directory, LEAST, recall_bytes=MEBIBYTE // 2, searches=1)
     for turn in range(TURNS):
         for user in range(USERS):
             first = (turn * USERS + user) * EACH
