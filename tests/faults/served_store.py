@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import grpc
@@ -18,6 +19,9 @@ from remora.v1 import conversation_service_pb2 as pb
 from remora.v1.admin_service_pb2 import GetStatusRequest, GetStatusResponse
 from remora.v1.conversation_pb2 import Conversation
 from remora.v1.message_pb2 import Message
+
+THREADS, WAITING = 2, 2
+"""The threads of a server with little room, and how many calls may wait for one."""
 
 
 class ServedStore:
@@ -106,3 +110,33 @@ def refused(call: Callable[[], object]) -> RemoraError | None:
     except grpc.RpcError as error:
         return to_exception(error, "", 0)
     return None
+
+
+@contextmanager
+def served(directory: Path, *arguments: str, change: str = "", **planted: str) -> Iterator[ServedStore]:
+    """A server with little room, changed in some way or not. What is planted is given by the names of the variables."""
+    store = ServedStore(directory, "--threads", str(THREADS), "--waiting-calls", str(WAITING), *arguments)
+    store.sidecar.changes = (change,) if change else ()
+    store.sidecar.failpoints = planted
+    store.sidecar.start()
+    try:
+        yield store
+    finally:
+        store.close()
+
+
+def restart(store: ServedStore, **planted: str) -> None:
+    """Kill the server and start it with what is planted, and nothing else."""
+    store.sidecar.kill()
+    store.sidecar.failpoints = planted
+    store.sidecar.start()
+
+
+def outcome(call: Callable[[], object]) -> str:
+    """How a call ended: OK, the reason of its failure, or that its connection broke."""
+    failure = refused(call)
+    return "OK" if failure is None else failure.reason or failure.code.name
+
+
+def log_of(store: ServedStore) -> str:
+    return store.sidecar.log.read_text()

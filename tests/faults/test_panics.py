@@ -7,8 +7,8 @@ import os
 import re
 import socket
 import ssl
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable
+from contextlib import ExitStack
 from http.client import HTTPConnection, RemoteDisconnected
 from pathlib import Path
 from typing import TypeAlias
@@ -19,7 +19,7 @@ from grpc_health.v1.health_pb2 import HealthCheckResponse
 from tests.certificates import Authority
 from tests.engine.embedding_server import EmbeddingServer
 from tests.faults.searched_kinds import Facts, MemoryItems, SearchedKind, StoreItems, Vectors
-from tests.faults.served_store import ServedStore, refused
+from tests.faults.served_store import THREADS, WAITING, ServedStore, log_of, outcome, restart, served
 from tests.faults.sidecar import Sidecar
 from tests.network import frames
 from tests.network.frames import Peer
@@ -43,7 +43,6 @@ from remora_server.engine.processors import processors
 SERVING, NOT_SERVING = HealthCheckResponse.SERVING, HealthCheckResponse.NOT_SERVING
 ENGINE, JOURNAL, PYTHON = failpoints.ENGINE_VARIABLE, failpoints.JOURNAL_VARIABLE, failpoints.VARIABLE
 
-THREADS, WAITING = 2, 2
 CALLS = 5 * (THREADS + WAITING)
 """If each call that comes to nothing kept its place, there would be none left after so many."""
 ACTIONS = ["raise", pytest.param("exit", marks=pytest.mark.slow)]
@@ -53,29 +52,6 @@ DIVIDED = 10_000
 """So many messages are searched by several threads."""
 PLANTED = "a panic was planted here"
 """What the engine's planted panics say, which may be contents where others panic."""
-
-
-@contextmanager
-def served(directory: Path, *arguments: str, change: str = "", **planted: str) -> Iterator[ServedStore]:
-    """A server with little room, changed in some way or not. What is planted is given by the names of the variables."""
-    store = ServedStore(directory, "--threads", str(THREADS), "--waiting-calls", str(WAITING), *arguments)
-    store.sidecar.changes = (change,) if change else ()
-    store.sidecar.failpoints = planted
-    store.sidecar.start()
-    try:
-        yield store
-    finally:
-        store.close()
-
-
-def log_of(store: ServedStore) -> str:
-    return store.sidecar.log.read_text()
-
-
-def outcome(call: Callable[[], object]) -> str:
-    """How a call ended: OK, the reason of its failure, or that its connection broke."""
-    failure = refused(call)
-    return "OK" if failure is None else failure.reason or failure.code.name
 
 
 def search(store: ServedStore) -> list[str]:
@@ -254,29 +230,6 @@ def test_a_thread_that_fails_is_begun_anew(tmp_path: Path, point: str, action: s
 
         require_works(store)
         eventually(store.applied)
-        assert store.sidecar.stop() == 0
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("point", "thread", "readiness"),
-    [
-        ("applier_turn", "applier", NOT_SERVING),
-        ("health_turn", "health", NOT_SERVING),
-        ("worker_run", "worker-", NOT_SERVING),
-        ("expiry_turn", "expiry", SERVING),
-        ("panics_turn", "panics", SERVING),
-    ],
-)
-def test_a_thread_that_is_not_begun_anew_is_told(tmp_path: Path, point: str, thread: str, readiness: int) -> None:
-    passes = "@2" if point.endswith("_turn") else ""
-    with served(tmp_path, change="begin_nothing_anew", **{PYTHON: f"{point}=raise{passes}"}) as store:
-        [failure] = eventually(lambda: store.status().server.failures)
-
-        assert f"the thread {thread}" in failure
-        assert eventually(lambda: store.health("readiness") == readiness)
-        assert outcome(store.append) == "OK"
-        assert store.listed() == store.acknowledged
         assert store.sidecar.stop() == 0
 
 
@@ -466,12 +419,6 @@ def with_records(store: ServedStore, kind: Kind, planted: str) -> SearchedKind:
     return searched
 
 
-def restart(store: ServedStore, **planted: str) -> None:
-    store.sidecar.kill()
-    store.sidecar.failpoints = planted
-    store.sidecar.start()
-
-
 def require_found(searched: SearchedKind) -> None:
     """A search finds all that was acknowledged, and nothing else."""
     assert searched.search() == searched.expected()
@@ -601,12 +548,16 @@ def test_messages_are_embedded_whatever_befalls_the_threads_that_do_it(tmp_path:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("action", ACTIONS)
-def test_messages_are_embedded_by_an_endpoint_when_the_thread_of_a_request_ends(tmp_path: Path, action: str) -> None:
+@pytest.mark.parametrize("point", ["endpoint_request", "vectors_made", "vectors_accepted", "vectors_published"])
+def test_messages_are_embedded_by_an_endpoint_whatever_is_raised_meanwhile(
+    tmp_path: Path, point: str, action: str
+) -> None:
     with EmbeddingServer() as server:
         endpoint = ("--model", "auto", "--embedding-url", server.url, "--embedding-model", "letters")
-        with served(tmp_path, *endpoint, **{PYTHON: f"endpoint_request={action}"}) as store:
+        with served(tmp_path, *endpoint, **{PYTHON: f"{point}={action}"}) as store:
             for _ in range(3):
                 store.append()
+            eventually(lambda: "embedding messages failed" in log_of(store) or "a thread failed" in log_of(store))
 
             eventually(lambda: store.status().model.pending == 0)
             require_works(store)

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import grpc
 import pytest
+from tests.engine.chat_server import ChatServer
 from tests.faults.sidecar import Sidecar
 from tests.patience import PATIENCE, eventually
 
@@ -156,9 +157,10 @@ def test_a_summary_that_was_killed_is_made_after_the_next_write(tmp_path: Path, 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("action", ["raise", "exit"])
-def test_a_summary_is_made_though_the_thread_that_does_it_fails(tmp_path: Path, action: str) -> None:
+@pytest.mark.parametrize("point", ["summary_turn", "summary_written"])
+def test_a_summary_is_made_though_the_thread_that_does_it_fails(tmp_path: Path, point: str, action: str) -> None:
     server = Sidecar(tmp_path, "--model", "none")
-    server.failpoints = {VARIABLE: f"summary_turn={action}"}
+    server.failpoints = {VARIABLE: f"{point}={action}"}
     server.start()
     with Remora(server.endpoint, timeout=PATIENCE) as memory:
         chat = memory.conversation("c", user_id="sarah", short_term=Summarize(1_000, 200, 2))
@@ -168,3 +170,20 @@ def test_a_summary_is_made_though_the_thread_that_does_it_fails(tmp_path: Path, 
         eventually(lambda: not memory.status().server.failures)
         assert "word word" in summary_of(memory)
     assert server.stop() == 0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("action", ["raise", "exit"])
+def test_a_summary_is_made_by_a_model_though_the_thread_of_its_request_ends(tmp_path: Path, action: str) -> None:
+    with ChatServer() as model:
+        server = Sidecar(tmp_path, "--model", "none", f"--chat-url={model.url}", "--chat-model=scribe")
+        server.failpoints = {VARIABLE: f"endpoint_request={action}"}
+        server.start()
+        with Remora(server.endpoint, timeout=PATIENCE) as memory:
+            chat = memory.conversation("c", user_id="sarah", short_term=Summarize(1_000, 200, 2))
+            chat.append([{"role": "user", "content": TEXT}] * 20)
+
+            eventually(chat.messages, until=lambda found: len(found) == 2)
+            assert summary_of(memory).startswith("In short")
+            eventually(lambda: not memory.status().server.failures)
+        assert server.stop() == 0
