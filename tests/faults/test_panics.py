@@ -9,6 +9,7 @@ import socket
 import ssl
 from collections.abc import Callable
 from contextlib import ExitStack
+from functools import partial
 from http.client import HTTPConnection, RemoteDisconnected
 from pathlib import Path
 from typing import TypeAlias
@@ -37,6 +38,8 @@ from remora.v1 import (
     memory_service_pb2,
     working_memory_pb2,
 )
+from remora.v1.conversation_pb2 import Conversation
+from remora.v1.message_pb2 import Message
 from remora_server import failpoints
 from remora_server.engine.processors import processors
 
@@ -358,6 +361,157 @@ def test_half_of_what_was_loaded_of_records_is_never_shown(tmp_path: Path) -> No
         require_works(store)
 
 
+class Messages:
+    """Conversations of one message each, in a server that keeps no more of them in memory than the last uses."""
+
+    arguments = ("--window-bytes", "0")
+
+    def __init__(self, store: ServedStore) -> None:
+        """Nothing is written yet."""
+        self._stub = store.memory.stubs.conversations
+
+    def write(self, number: int) -> None:
+        request = conversation_service_pb2.AppendMessagesRequest(
+            conversation_id=f"c{number}",
+            messages=[Message(role="user", text=str(number))],
+            create_if_missing=Conversation(user_id="sarah"),
+        )
+        self._stub.AppendMessages(request, timeout=PATIENCE)
+
+    def require(self, number: int) -> None:
+        request = conversation_service_pb2.ListMessagesRequest(conversation_id=f"c{number}")
+        found = self._stub.ListMessages(request, timeout=PATIENCE).messages
+        assert [message.text for message in found] == [str(number)]
+
+
+class WorkingMemories:
+    """Working memories of users, in a server that keeps no more of them in memory than the last uses."""
+
+    arguments = ("--record-bytes", "0")
+
+    def __init__(self, store: ServedStore) -> None:
+        """Nothing is written yet."""
+        self._stub = store.memory.stubs.memory
+
+    def write(self, number: int) -> None:
+        request = memory_service_pb2.SetWorkingMemoryRequest(scope=scope_of(number), content=str(number).encode())
+        self._stub.SetWorkingMemory(request, timeout=PATIENCE)
+
+    def require(self, number: int) -> None:
+        request = memory_service_pb2.GetWorkingMemoryRequest(scope=scope_of(number))
+        assert self._stub.GetWorkingMemory(request, timeout=PATIENCE).content == str(number).encode()
+
+
+def scope_of(number: int) -> working_memory_pb2.WorkingMemoryScope:
+    return working_memory_pb2.WorkingMemoryScope(user_id=f"u{number}")
+
+
+Evicted: TypeAlias = type[Messages] | type[WorkingMemories]
+EVICTED = 60
+"""So many are more than the last uses."""
+
+
+@pytest.mark.slow
+def test_a_panic_while_a_conversation_is_read_from_the_database_ends_that_call(tmp_path: Path) -> None:
+    with served(tmp_path) as store:
+        store.append()
+        restart(store, **{ENGINE: "windows_reading=panic"})
+        outcomes = [outcome(store.listed) for _ in range(4)]
+
+        assert outcomes == ["INTERNAL", "OK", "OK", "OK"]
+        require_told(store)
+        require_works(store)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("point", "kind"),
+    [
+        ("windows_loading", Messages),
+        ("windows_evicting", Messages),
+        ("records_evicting", WorkingMemories),
+    ],
+)
+def test_memory_that_may_hold_half_of_what_was_loaded_is_shown_no_more(
+    tmp_path: Path, point: str, kind: Evicted
+) -> None:
+    with served(tmp_path, *kind.arguments) as store:
+        evicted = kind(store)
+        for number in range(EVICTED):
+            evicted.write(number)
+        eventually(store.applied)
+        restart(store, **{ENGINE: f"{point}=panic"})
+        outcomes = [outcome(partial(evicted.require, number)) for number in range(EVICTED)]
+
+        panicked = outcomes.index("INTERNAL")
+        assert set(outcomes[:panicked]) <= {"OK"}
+        assert set(outcomes[panicked + 1 :]) == {"STORE_FAILED"}
+        require_stopped(store)
+        require_told(store)
+
+        restart(store)
+        for number in range(EVICTED):
+            evicted.require(number)
+        require_works(store)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("point", "kind"), [("windows_evicting", Messages), ("records_evicting", WorkingMemories)])
+def test_memory_that_may_have_dropped_half_of_what_is_applied_is_shown_no_more(
+    tmp_path: Path, point: str, kind: Evicted
+) -> None:
+    with served(tmp_path, *kind.arguments, **{ENGINE: f"{point}=panic"}) as store:
+        evicted = kind(store)
+        for written in range(EVICTED):
+            if outcome(partial(evicted.write, written)) != "OK":
+                break
+            eventually(lambda: store.applied() or "the engine panicked" in log_of(store))
+
+        assert 0 < written < EVICTED - 1
+        require_stopped(store)
+        require_told(store)
+
+        restart(store)
+        for number in range(written):
+            evicted.require(number)
+        require_works(store)
+
+
+def require_stopped(store: ServedStore) -> None:
+    """Nothing is shown or taken any more, and GetStatus says why."""
+    assert outcome(store.append) == "STORE_FAILED"
+    assert outcome(store.listed) == "STORE_FAILED"
+    assert eventually(lambda: store.health("readiness") == NOT_SERVING)
+    status = store.status()
+    assert not status.store.writable
+    assert "panic" in status.store.failure
+    assert status.store.failure in status.server.failures
+
+
+@pytest.mark.slow
+def test_a_panic_while_recall_drops_a_user_ends_one_search(tmp_path: Path) -> None:
+    with served(tmp_path, "--recall-bytes", "0", **{ENGINE: "recall_evicting=panic"}) as store:
+        users = ("sarah", "tom")
+        for user in users:
+            store.memory.conversation(user, user_id=user).append({"role": "user", "content": f"message of {user}"})
+        outcomes: list[str] = []
+        while "the engine panicked" not in log_of(store):
+            outcomes += [outcome(partial(require_own, store, user)) for user in users]
+        outcomes += [outcome(partial(require_own, store, user)) for user in users]
+
+        assert outcomes.count("INTERNAL") == 1
+        assert set(outcomes) == {"OK", "INTERNAL"}
+        require_told(store)
+        require_works(store)
+
+
+def require_own(store: ServedStore, user: str) -> None:
+    """A user's search finds the user's message."""
+    request = memory_service_pb2.SearchMessagesRequest(user_id=user, text="message")
+    found = store.memory.stubs.memory.SearchMessages(request, timeout=PATIENCE)
+    assert [hit.message.text for hit in found.hits] == [f"message of {user}"]
+
+
 @pytest.mark.slow
 def test_a_panic_of_the_journals_thread_stops_the_store_as_a_failed_write_does(tmp_path: Path) -> None:
     with served(tmp_path, **{JOURNAL: "before_sync=panic@3"}) as store:
@@ -437,7 +591,7 @@ def require_kept(store: ServedStore, searched: SearchedKind) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("point", ["parts_filling", "parts_reading"])
+@pytest.mark.parametrize("point", ["parts_filling", "parts_reading", "parts_evicting"])
 def test_a_panic_below_a_search_of_records_ends_that_search(tmp_path: Path, point: str, kind: Kind) -> None:
     with served(tmp_path) as store:
         searched = with_records(store, kind, f"{point}=panic@1")

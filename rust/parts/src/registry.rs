@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use hashbrown::HashMap;
+use remora_supervision::failpoints::{self, Point};
 
 use crate::name::{Name, OwnName};
 use crate::part::{Content, Part};
@@ -91,7 +92,10 @@ impl<C: Content> Registry<C> {
             held -= part.bytes();
             evicted.push(part);
         }
-        let is_evicted = |part: &Arc<Part<C>>| evicted.iter().any(|other| Arc::ptr_eq(other, part));
+        let is_evicted = |part: &Arc<Part<C>>| {
+            failpoints::hit(Point::PartsEvicting);
+            evicted.iter().any(|other| Arc::ptr_eq(other, part))
+        };
         self.parts.retain(|_, part| !is_evicted(part));
         evicted
     }

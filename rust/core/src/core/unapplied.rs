@@ -58,7 +58,8 @@ impl Core {
         Ok(through - applied)
     }
 
-    /// Makes a conversation resident: see `Windows::load`. `with_journal`: what the journal holds beyond `as_of` is added.
+    /// Makes a conversation resident: see `Windows::load` and `Windows::admit`. `with_journal`: what the journal holds beyond
+    /// `as_of` is added.
     pub fn load_conversation(
         &self,
         tenant: &str,
@@ -75,7 +76,8 @@ impl Core {
                 runs => runs?,
             },
         };
-        Ok(self.windows.load(tenant, id, through, stored, &later)?)
+        let loaded = self.windows.load(tenant, id, through, stored, &later)?;
+        Ok(self.changing(|| self.windows.admit(loaded)))
     }
 
     /// The changes of a conversation that were published after a revision, and up to which.

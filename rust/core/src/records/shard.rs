@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use remora_fingerprint::{Fingerprint, FingerprintMap};
+use remora_supervision::failpoints::{self, Point};
 
 use super::partition::Partition;
 use crate::absences::Absences;
@@ -36,6 +37,7 @@ impl Shard {
             return None;
         }
         let dropped = self.residents.remove(&partition)?;
+        failpoints::hit(Point::RecordsEvicting);
         let needed = dropped.touched().max(dropped.needed());
         self.absences.note(partition, needed);
         Some(dropped)

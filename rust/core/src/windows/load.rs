@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use remora_fingerprint::Fingerprint;
+use remora_supervision::failpoints::{self, Point};
 
 use super::Windows;
 use super::change::Run;
@@ -46,12 +47,24 @@ pub struct UnknownBodies {
     pub messages: usize,
 }
 
+/// A conversation that memory may take in: see [`Windows::admit`].
+#[must_use]
+pub(crate) struct Loaded {
+    key: Fingerprint,
+    as_of: u64,
+    exists: bool,
+    conversation: Arc<Conversation>,
+    bytes: isize,
+    /// The last revision of what the database lacks.
+    unapplied: Option<u64>,
+}
+
 impl Windows {
-    /// Makes a conversation resident as the database has it, with the changes that it lacks, in the order of revisions.
+    /// Makes of what the database has of a conversation, and of the changes that it lacks, in the order of revisions, what
+    /// memory may take in. Nothing in memory is changed.
     ///
     /// `as_of` is a revision up to which the two hold everything: what had been applied when the database was asked, and
-    /// what was published when `later` was read. False if the conversation changed since, so that it must be asked
-    /// again. A conversation that is resident already stays as it is.
+    /// what was published when `later` was read.
     pub(crate) fn load(
         &self,
         tenant: &str,
@@ -59,10 +72,10 @@ impl Windows {
         as_of: u64,
         stored: StoredConversation<'_>,
         later: &[(u64, Run)],
-    ) -> Result<bool, UnknownBodies> {
-        let key = self.key(tenant, id);
+    ) -> Result<Loaded, UnknownBodies> {
         let exists = stored.head.is_some() || !later.is_empty();
         let incarnation = self.incarnation(stored)?;
+        failpoints::hit(Point::WindowsReading);
         let conversation = Arc::new(Conversation::new(as_of));
         let bytes = conversation.change(|state| {
             state.load(incarnation);
@@ -73,22 +86,44 @@ impl Windows {
             }
             state.forget_heads(as_of);
         });
+        Ok(Loaded {
+            key: self.key(tenant, id),
+            as_of,
+            exists,
+            conversation,
+            bytes,
+            unapplied: later.last().map(|(revision, _)| *revision),
+        })
+    }
+
+    /// Makes a conversation resident. False if it changed since it was loaded, so that the database must be asked again. A
+    /// conversation that is resident already stays as it is.
+    pub(crate) fn admit(&self, loaded: Loaded) -> bool {
+        let Loaded {
+            key,
+            as_of,
+            exists,
+            conversation,
+            bytes,
+            unapplied,
+        } = loaded;
         self.use_now(&conversation);
         let mut shard = self.shard(key).lock();
         if exists {
             shard.know(key);
         }
         let admission = shard.admit(key, as_of, Arc::clone(&conversation));
+        failpoints::hit(Point::WindowsLoading);
         drop(shard);
         if admission == Admission::Admitted {
             self.count(bytes);
-            if let Some((revision, _)) = later.last() {
-                self.add_unapplied(*revision, conversation);
+            if let Some(revision) = unapplied {
+                self.add_unapplied(revision, conversation);
             }
             let _upkeep = self.upkeep.lock();
             self.evict();
         }
-        Ok(admission != Admission::Stale)
+        admission != Admission::Stale
     }
 
     fn incarnation(

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use remora_fingerprint::{AsIs, Fingerprint, FingerprintMap};
+use remora_supervision::failpoints::{self, Point};
 
 use super::change::Run;
 use super::conversation::Conversation;
@@ -80,6 +81,7 @@ impl Shard {
         }
         let bytes = conversation.bytes.load(Ordering::Relaxed);
         self.residents.remove(&key);
+        failpoints::hit(Point::WindowsEvicting);
         self.absences.note(key, touched);
         bytes
     }

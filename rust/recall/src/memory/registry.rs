@@ -6,6 +6,7 @@ use std::sync::atomic::AtomicUsize;
 
 use hashbrown::HashMap;
 use remora_kernels::Kernels;
+use remora_supervision::failpoints::{self, Point};
 use rustc_hash::FxBuildHasher;
 
 use super::account::Account;
@@ -197,6 +198,7 @@ impl Registry {
     pub(crate) fn take_part(&mut self, tenant: &str, user: &str, uid: u64) -> Option<Arc<Part>> {
         let state = self.user_mut(tenant, user)?;
         let part = Arc::make_mut(&mut state.parts).remove(&uid)?;
+        failpoints::hit(Point::RecallEvicting);
         self.forget_owner(tenant, user, uid);
         Some(part)
     }

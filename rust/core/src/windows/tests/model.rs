@@ -220,15 +220,9 @@ impl Harness {
     }
 
     fn cool(&self) {
-        self.windows
-            .load(
-                TENANT,
-                "filler",
-                u64::MAX,
-                StoredConversation::default(),
-                &[],
-            )
-            .unwrap();
+        let filler = StoredConversation::default();
+        let loaded = self.windows.load(TENANT, "filler", u64::MAX, filler, &[]);
+        assert!(self.windows.admit(loaded.unwrap()));
         for _ in 0..=RECENT_USES {
             self.windows.residency(TENANT, "filler");
         }
@@ -269,9 +263,8 @@ impl Harness {
             messages: &rows,
             bodies: newest,
         };
-        self.windows
-            .load(TENANT, &name, applied, stored, &[])
-            .unwrap()
+        let loaded = self.windows.load(TENANT, &name, applied, stored, &[]);
+        self.windows.admit(loaded.unwrap())
     }
 
     fn write(&mut self, conversation: usize, edits: &[Edit]) {
