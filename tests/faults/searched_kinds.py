@@ -44,8 +44,9 @@ class SearchedKind(Protocol):
 class Vectors:
     """A collection, searched by a vector."""
 
-    def __init__(self, store: ServedStore) -> None:
+    def __init__(self, store: ServedStore, collection_id: str = "notes") -> None:
         """Nothing is written yet."""
+        self._collection_id = collection_id
         self._stub = store.memory.stubs.vectors
         self._model: dict[str, list[float]] = {}
         self._numbers = Numbers()
@@ -53,12 +54,14 @@ class Vectors:
     def write(self) -> None:
         drafts = {name: self._numbers.vector() for name in self._numbers.names()}
         vectors = [Vector(id=name, values=encoded(values)) for name, values in drafts.items()]
-        request = vector_service_pb2.UpsertVectorsRequest(collection_id="notes", vectors=vectors)
+        request = vector_service_pb2.UpsertVectorsRequest(collection_id=self._collection_id, vectors=vectors)
         self._stub.UpsertVectors(request, timeout=PATIENCE)
         self._model |= drafts
 
     def search(self) -> Found:
-        request = vector_service_pb2.SearchVectorsRequest(collection_id="notes", vector=encoded(QUERY), k=ALL)
+        request = vector_service_pb2.SearchVectorsRequest(
+            collection_id=self._collection_id, vector=encoded(QUERY), k=ALL
+        )
         hits = self._stub.SearchVectors(request, timeout=PATIENCE).hits
         return [(hit.vector.id, round(hit.score, 5)) for hit in hits]
 

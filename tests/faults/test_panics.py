@@ -617,6 +617,22 @@ def test_half_of_a_change_of_records_is_never_found(tmp_path: Path, kind: Kind) 
 
 
 @pytest.mark.slow
+def test_a_panic_while_the_applier_drops_vectors_from_memory_stops_nothing(tmp_path: Path) -> None:
+    with served(tmp_path, "--vector-bytes", "16384") as store:
+        searched, growing = Vectors(store), Vectors(store, "growing")
+        for each in (searched, growing):
+            each.write()
+        restart(store, **{ENGINE: "parts_evicting=panic@20"})  # beyond what the loads pass
+        for each in (searched, growing):
+            require_found(each)
+        while "the engine panicked" not in log_of(store):
+            growing.write()
+
+        assert outcome(store.append) == "OK"
+        require_kept(store, searched)
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", [Vectors, StoreItems])
 def test_half_of_a_change_that_nobody_searches_stops_nothing(tmp_path: Path, kind: Kind) -> None:
     with served(tmp_path) as store:

@@ -142,7 +142,8 @@ impl<C: Content> Parts<C> {
             let _ = caught(|| part.settle(published));
         }
         if self.counted() > self.budget {
-            self.evict();
+            // What it did not come to stays until the next time.
+            let _ = caught(|| self.evict());
         }
     }
 
