@@ -238,6 +238,26 @@ def test_a_thread_that_fails_is_begun_anew(tmp_path: Path, point: str, action: s
 
 @pytest.mark.slow
 @pytest.mark.parametrize("action", ACTIONS)
+@pytest.mark.parametrize(
+    "point", ["transaction_written", "transaction_committed", "checkpoint_begun", "checkpoint_done"]
+)
+def test_what_fails_while_the_database_is_written_is_done_again(tmp_path: Path, point: str, action: str) -> None:
+    with served(tmp_path, change="checkpoint_often") as store:
+        restart(store, **{PYTHON: f"{point}={action}@2"})  # its first start migrates, in transactions
+        while "the database failed; it is tried again" not in log_of(store):
+            store.append(50_000)
+            eventually(lambda: store.applied() or "the database failed" in log_of(store))
+        eventually(lambda: "the database can be written again" in log_of(store))
+
+        require_works(store)
+        eventually(store.applied)
+        restart(store)
+        assert store.listed() == store.acknowledged
+        require_works(store)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("action", ACTIONS)
 def test_a_server_stops_with_its_last_user_though_the_thread_that_waits_for_that_fails(
     tmp_path: Path, action: str
 ) -> None:

@@ -231,7 +231,7 @@ class Applier:
 
     def _apply_next(self, *, may_checkpoint: bool = True) -> bool:
         """Apply a batch; False if nothing is left."""
-        while records := self._core.records_after(self._applied, self._batch_bytes):
+        while records := self._core.records_after(self._reached(), self._batch_bytes):
             try:
                 self._apply(records)
             except duckdb.Error as error:
@@ -242,6 +242,17 @@ class Applier:
                 self._batch_bytes = min(2 * self._batch_bytes, BATCH_BYTES)
                 return True
         return False
+
+    def _reached(self) -> int:
+        """Up to which revision records are applied. A batch that has failed may have been committed before that: it is
+        not applied twice.
+        """
+        if self._applying:
+            committed = self._database.applied_revision()
+            if committed > self._applied:
+                self._advance(committed)
+            self._applying = False
+        return self._applied
 
     def _may_free(self, lack: Lack | None) -> bool:
         """Whether a checkpoint has freed what a batch lacks: memory, or temporary files of a database without its log.
@@ -268,11 +279,11 @@ class Applier:
         self._applying = True
         self._database.require_memory(size)
         self._database.transact(batch.write)
-        self._database.make_room_for(batch.dimension)
-        self._applying = False
         if not self._database.logs:
             self._database.note_unlogged(size)
+        self._database.make_room_for(batch.dimension)
         self._advance(batch.revision)
+        self._applying = False
 
     def _advance(self, revision: int) -> None:
         self._core.mark_applied(revision, durable=self._database.logs)
