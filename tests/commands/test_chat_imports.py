@@ -81,14 +81,15 @@ def test_lines_with_one_message_each_are_one_conversation(importing: Importing) 
 def test_an_id_that_no_conversation_can_have_is_named_and_the_line_names_the_conversation(importing: Importing) -> None:
     ids = [7, "x" * 513, "\ud800", "", None]
     half = "id has half of a surrogate pair at character 0, U+D800"
+    decode = ", which UTF-8 cannot hold; replace it, or decode it again"
 
     code, said = importing.run([{"id": each, "messages": TURNS[:1]} for each in ids])
 
     assert code == 0
     assert said == [
-        "line 1: id is not imported: id is 7 (an int); it must be a str",
-        "line 2: id is not imported: id has 513 bytes; at most 512 are allowed",
-        f"line 3: id is not imported: {half}, which UTF-8 cannot hold; replace it, or decode it again",
+        "line 1: id is not imported: id is 7 (an int); it must be a str; the conversation is chat-1",
+        "line 2: id is not imported: id has 513 bytes; at most 512 are allowed; the conversation is chat-2",
+        f"line 3: id is not imported: {half}{decode}; the conversation is chat-3",
         "5 messages imported",
     ]
     assert all(importing.messages(f"chat-{line}") == TURNS[:1] for line in range(1, 6))

@@ -93,17 +93,18 @@ def _conversation(line: Line, name: str, report: Report) -> tuple[str, list[Any]
         report(f"line {line.number} is skipped: it is neither a chat message nor an object with messages")
         return name, []
     _report_unknown(value, CONVERSATION_KEYS, f"line {line.number}", report)
-    return _id(value.get("id"), line, report) or f"{name}-{line.number}", value["messages"]
+    numbered = f"{name}-{line.number}"
+    return _id(value.get("id"), line, numbered, report) or numbered, value["messages"]
 
 
-def _id(given: object, line: Line, report: Report) -> str | None:
-    """The id that a line gives its conversation; None if it gives none that can be an id."""
+def _id(given: object, line: Line, numbered: str, report: Report) -> str | None:
+    """The id that a line gives its conversation; None if it gives none that can be an id, so that it is `numbered`."""
     if given in (None, ""):
         return None
     try:
         _ID.require(given, "id")
     except InvalidFieldError as error:
-        report(f"line {line.number}: id is not imported: {error}")
+        report(f"line {line.number}: id is not imported: {error}; the conversation is {numbered}")
         return None
     return str(given)
 
