@@ -1,4 +1,5 @@
-// A context as OpenAI's chat messages: what a model is given. The Python client's `context.messages` are the same.
+// A context as OpenAI's chat messages: what a model is given. The Python client's `context.messages` are the same, but for what
+// messages of other formats hold besides text, tool calls and results.
 
 import { isMessage } from "@bufbuild/protobuf";
 import {
@@ -55,7 +56,7 @@ const SYSTEM_ROLES: ReadonlySet<unknown> = new Set(["system", "developer"]);
 /**
  * The messages of a context for a chat model, in order, ready to send. Facts and recalled messages are in the message that
  * quotes them, which takes their place; a transcript is one message of the role `user`. A message whose `parts` are OpenAI's
- * JSON of it is that JSON; any other has its text, its tool calls and the results of tools.
+ * JSON of it is that JSON; any other has its text, its tool calls and the results of tools, without images.
  *
  * @throws WrongTypeError for what is no context, such as a promise of one.
  */
@@ -63,7 +64,33 @@ export function chatMessages(context: AssembleContextResponse): ChatMessage[] {
   if (!isMessage(context, AssembleContextResponseSchema)) {
     throw otherType("context", context, "what context() resolves to");
   }
-  return sent(context).flatMap(chatMessagesOf) as ChatMessage[];
+  return joined(sent(context).flatMap(chatMessagesOf)) as ChatMessage[];
+}
+
+/** A chat message, and whether it was written anew, because its message is in another format. */
+interface Written {
+  readonly message: Record<string, unknown>;
+  readonly isNew: boolean;
+}
+
+/** The messages, those next to each other as one that were written anew and call tools: results must follow right after. */
+function joined(written: readonly Written[]): object[] {
+  const done: Written[] = [];
+  for (const { message, isNew } of written) {
+    const last = done.at(-1);
+    if (isNew && last?.isNew && "tool_calls" in message && "tool_calls" in last.message) {
+      done[done.length - 1] = { isNew, message: together(last.message, message) };
+    } else {
+      done.push({ message, isNew });
+    }
+  }
+  return done.map(({ message }) => message);
+}
+
+function together(first: Written["message"], second: Written["message"]): Written["message"] {
+  const texts = [first.content, second.content].filter((text) => typeof text === "string" && text !== "");
+  const calls = [...recordsOf(first.tool_calls), ...recordsOf(second.tool_calls)];
+  return { ...first, content: texts.join("\n") || null, tool_calls: calls };
 }
 
 type Spoken = Pick<Message, "role" | "text"> & Partial<Message>;
@@ -94,22 +121,29 @@ function quotes({ memory, earlier }: AssembleContextResponse, section: Section):
   return section === Section.RECALLED ? earlier : undefined;
 }
 
-function chatMessagesOf(message: Spoken): object[] {
+function chatMessagesOf(message: Spoken): Written[] {
   const fields = fieldsOf(message);
   const { role, text, calls, resultIds } = fields;
   const stored = storedAs(message.parts, fields);
   if (stored !== undefined) {
-    return [stored];
+    return [{ message: stored, isNew: false }];
   }
   if (resultIds.length === 0 || (role === "tool" && resultIds.length === 1)) {
-    return [rendered(fields)];
+    return [{ message: rendered(fields), isNew: isOtherFormat(message.parts) }];
   }
   const results = resultIds.map((id, place) => ({ role: "tool", tool_call_id: id, content: place === 0 ? text : "" }));
-  return calls.length === 0 ? results : [...results, rendered({ ...fields, text: "", resultIds: [] })];
+  const called = calls.length === 0 ? [] : [rendered({ ...fields, text: "", resultIds: [] })];
+  return [...results, ...called].map((each) => ({ message: each, isNew: true }));
+}
+
+/** Whether a message was stored as JSON of another format than chat messages, such as an item of the Responses API. */
+function isOtherFormat(parts: Uint8Array | undefined): boolean {
+  const stored = parts === undefined || parts.length === 0 ? undefined : parsed(decoded(parts));
+  return isRecord(stored) && !isChatMessage(stored);
 }
 
 /** The chat message that the fields make. */
-function rendered({ role, text, name, calls, resultIds }: Fields): object {
+function rendered({ role, text, name, calls, resultIds }: Fields): Record<string, unknown> {
   return {
     role,
     content: calls.length > 0 && text === "" ? null : text,
@@ -132,7 +166,7 @@ function fieldsOf({ role, text, name = "", toolCalls = [], toolResultIds: result
 const decoded = (bytes: Uint8Array) => new TextDecoder("utf-8", { ignoreBOM: true }).decode(bytes);
 
 /** The chat message in JSON that a message was made from, if OpenAI takes it; undefined for any other parts. */
-function storedAs(parts: Uint8Array | undefined, fields: Fields): object | undefined {
+function storedAs(parts: Uint8Array | undefined, fields: Fields): Record<string, unknown> | undefined {
   const stored = parts === undefined || parts.length === 0 ? undefined : parsed(decoded(parts));
   if (!isRecord(stored) || !isChatMessage(stored) || isNothing(stored)) {
     return undefined;

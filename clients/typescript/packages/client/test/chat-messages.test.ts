@@ -147,7 +147,14 @@ describe("the messages of a context", () => {
   const call = { id: "call-1", type: "function", function: { name: "find_train", arguments: '{"to": "Lisbon"}' } };
   const image = { type: "image_url", image_url: { url: "https://example.org/map.png", detail: "low" } };
   const asked = { role: "user", content: [{ type: "text", text: "What is" }, image, { type: "text", text: "this?" }] };
-  const odd: Record<string, Given> = {
+  const responses = (id: string, text = ""): Given => ({
+    ...{ role: "assistant", text, toolCalls: [{ ...CALL, id }] },
+    parts: json({ type: "function_call", call_id: id, name: "find_train", arguments: '{"to": "Lisbon"}' }),
+  });
+  const result = (id: string): Given => ({ role: "tool", text: "At nine.", toolResultIds: [id] });
+  const odd: Record<string, Given | Given[]> = {
+    "that calls tools item by item": [responses("a"), responses("b"), result("a"), result("b"), responses("c")],
+    "that calls tools beside one of its fields alone": [responses("a"), { role: "assistant", toolCalls: [CALL] }],
     "of nothing": { role: "user" },
     "of a role of one's own": { role: "narrator", name: "Ana", text: "Later." },
     "with the results of several calls": { role: "tool", text: "Both.", toolResultIds: ["call-1", "call-2"] },
@@ -214,9 +221,10 @@ describe("the messages of a context", () => {
     "whose parts are no object": { role: "user", text: "Now.", parts: json(["user", "Now."]) },
     "whose parts have no role": { role: "user", text: "Now.", parts: json({ type: "text", text: "Now." }) },
   };
-  const contexts = Object.values(odd).map((message) =>
-    create(AssembleContextResponseSchema, { items: [{ section: Section.RECENT, message }] }),
-  );
+  const contexts = Object.values(odd).map((messages) => {
+    const items = [messages].flat().map((message) => ({ section: Section.RECENT, message }));
+    return create(AssembleContextResponseSchema, { items });
+  });
   let expected: unknown[] = [];
   for (const [place, what] of Object.keys(odd).entries()) {
     test(`are those of the Python client for a message ${what}`, () => {
