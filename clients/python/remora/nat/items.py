@@ -36,10 +36,12 @@ def to_remora(item: MemoryItem, context: Mapping[str, Any], ttl: float | None) -
 
 
 def _plain(metadata: Mapping[str, Any]) -> Any:  # noqa: ANN401 - JSON
-    """The metadata as JSON has it. Raises InvalidFieldError for what has no end, or too many levels for Python."""
+    """The metadata as JSON has it. Raises InvalidFieldError for what has no end, too many levels for Python, or a key
+    that is no text.
+    """
     try:
         return json.loads(json.dumps(metadata, default=str), parse_constant=str)
-    except (ValueError, RecursionError) as error:
+    except (TypeError, ValueError, RecursionError) as error:
         raise _refusals.invalid("metadata", f"cannot be stored as JSON: {error}; give what JSON can hold") from error
 
 
