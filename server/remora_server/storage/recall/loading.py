@@ -63,8 +63,9 @@ class RecallLoader:
 
     A load begins by having changes gather; then it waits until DuckDB holds what was delivered before, and reads it in
     chunks. When its deadline passes, what it has loaded stays, and the next load goes on from there: each load gets
-    further by one chunk at least. What DuckDB has no room for is added from the journal. Vectors of models that are
-    neither the tenant's nor a caller's stay on disk, and word pieces unless the tenant's model makes some.
+    further by one chunk at least, unless it waits for its turn. What DuckDB has no room for is added from the journal.
+    Vectors of models that are neither the tenant's nor a caller's stay on disk, and word pieces unless the tenant's
+    model makes some.
 
     Loads that take more than their share of what is kept go on one at a time while all of them together take more than
     that.
@@ -310,8 +311,10 @@ class ScopeLoad:
         elif scope.uid is None:
             self._hold(scope.user_id, taken=0)
         else:
-            part = StoredPart(scope.uid, scope.conversation_id)
-            self.has_loaded |= self._loader.load_part(self._read, scope.user_id, part, self._turn)
+            with ExitStack() as loading:  # what is searched is not held: others may load as soon as it is there
+                turn = self._loader.turn(self._read, loading)
+                part = StoredPart(scope.uid, scope.conversation_id)
+                self.has_loaded |= self._loader.load_part(self._read, scope.user_id, part, turn)
 
     def _load_tenant(self) -> None:
         taken = 0
