@@ -524,7 +524,7 @@ describe("what it says of itself", () => {
     }
   });
 
-  test("a semantic read asks a server that does not answer once, not for recent messages again", async () => {
+  test("a semantic read asks a server that is not there once, not for recent messages again", async () => {
     const { client, calls } = counted({ endpoint: `unix:/tmp/${randomUUID()}`, timeoutMs: 200 });
 
     await assert.rejects(new RemoraMemory({ client }).getMessagesWithSemanticSearch("u", "c", "which?"), StorageError);
