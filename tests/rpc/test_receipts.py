@@ -15,7 +15,7 @@ from remora.v1 import conversation_service_pb2 as conversations
 from remora.v1 import memory_service_pb2 as pb
 from remora.v1 import user_service_pb2 as users
 from remora.v1.conversation_pb2 import Conversation
-from remora.v1.fact_pb2 import Fact, FactIds, StaticFact
+from remora.v1.fact_pb2 import Fact, FactIds, FactSource, StaticFact
 from remora.v1.message_pb2 import Embedding, Message
 from remora.v1.working_memory_pb2 import WorkingMemoryScope
 from remora_server.domain.replies import REPLY_BYTES
@@ -236,6 +236,7 @@ def test_an_item_has_the_fact_that_its_message_is_made_of(caller: DirectCaller) 
     context = with_facts(caller, query="cats in Lisbon", system="Be brief.")
 
     assert [item.fact for item in of_section(context, pb.SECTION_FACTS)] == [hit.fact for hit in found.hits]
+    assert all(item.fact.record_time == item.message.create_time for item in of_section(context, pb.SECTION_FACTS))
     assert not any(item.HasField("fact") for item in context.items if item.section != pb.SECTION_FACTS)
 
 
@@ -334,6 +335,22 @@ def test_a_forgotten_fact_is_named_and_left_out(caller: DirectCaller) -> None:
 
 def _after(caller: DirectCaller, context: pb.AssembleContextResponse) -> tuple[str, str]:
     return context.receipt_id, with_facts(caller, query="cats in Lisbon").receipt_id
+
+
+def test_a_conversation_that_is_forgotten_is_in_no_receipt_of_a_fact(caller: DirectCaller) -> None:
+    for conversation in ("kept", "secret"):
+        source = FactSource(conversation_id=conversation, message_id="m")
+        ask(caller, "AddFacts", pb.AddFactsRequest(user_id="u", facts=FACTS[:1], source=source))
+    context = with_facts(caller, query="Lisbon")
+    ask(caller, "ForgetFacts", pb.ForgetFactsRequest(user_id="u", conversation_id="secret"))
+
+    again = replay(caller, context.receipt_id)
+
+    assert of_section(again.context, pb.SECTION_FACTS)
+    assert again.identical
+    assert b"secret" not in again.SerializeToString()
+    later = with_facts(caller, query="Lisbon")
+    assert diff(caller, context.receipt_id, later.receipt_id).unchanged
 
 
 def test_a_fact_that_was_forgotten_and_is_added_again_is_another_one(caller: DirectCaller) -> None:

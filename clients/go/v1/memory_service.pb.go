@@ -4577,7 +4577,7 @@ type Item struct {
 	Uncounted []string `protobuf:"bytes,7,rep,name=uncounted,proto3" json:"uncounted,omitempty"`
 	// Whether its text is truncated: see `allow_partial`. Its `parts`, which would hold all of it, are then left out.
 	Partial bool `protobuf:"varint,8,opt,name=partial,proto3" json:"partial,omitempty"`
-	// The fact of the user that the message is made of, as it was recorded. Unset for everything else.
+	// The fact of the user that the message is made of, as it was recorded, without its `sources`. Unset for everything else.
 	Fact          *Fact `protobuf:"bytes,9,opt,name=fact,proto3" json:"fact,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

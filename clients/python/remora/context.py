@@ -109,7 +109,7 @@ class Item(View):
         reason: Why it was chosen, for people.
         uncounted: What it holds that is not counted, for people, such as `audio`.
         partial: Whether its text is truncated, because of `allow_partial`.
-        fact: The fact of the user that the message is made of; None for everything else.
+        fact: The fact of the user that the message is made of, without its sources; None for everything else.
     """
 
     message: Message
@@ -208,15 +208,18 @@ class Context:
         """The context as the proposal for Ballerina's agents has it: static facts, facts and recalled messages apart.
 
         All other messages are `chat_messages`: the system text, working memories, the summary and the newest messages.
-        The score of a match is that of the context's search, up to 1; what came with a match has 0.
+        The best match has the score 1, others a share of it, and what came with a match, but was not found, has 0.
+        Facts come without their sources.
         """
         found = {section: [item for item in self.items if item.section == section] for section in APART}
+        recalled = sorted(found["recalled"], key=lambda item: item.score or 0, reverse=True)
+        best = (recalled[0].score if recalled else 0) or 1
         return MemoryContent(
             chat_messages=[item.message for item in self.items if item.section not in APART],
             static_facts=[StaticFact(item.message.text, item.message.id) for item in found["static_facts"]],
             extracted_facts=[item.fact for item in found["facts"] if item.fact is not None],
             vector_matches=[
-                said_hit(item.conversation_id, item.message, item.score or 0.0) for item in found["recalled"]
+                said_hit(item.conversation_id, item.message, (item.score or 0) / best) for item in recalled
             ],
         )
 

@@ -100,8 +100,8 @@ class ReceiptDraft(Struct, frozen=True):
 
 
 class ReceiptItem(Struct, frozen=True):
-    """A message that a receipt names. `digest` is that of its wire form then (with that of the fact, if it was made of
-    one). A fact has its id, and no `uid`.
+    """A message that a receipt names. `digest` is that of its wire form, followed by that of the fact of which it was
+    made. A fact has its id, and no `uid`.
     """
 
     conversation_id: str
@@ -313,7 +313,7 @@ def _why_not_recent(gone: ReceiptItem, recent: Sequence[ReceiptItem]) -> str:
 _CHANGED = {
     "SYSTEM": "the system text was changed",
     "STATIC_FACTS": "the static fact was changed",
-    "FACTS": "the fact was recorded anew",
+    "FACTS": "the fact was recorded anew, or said again",
     "WORKING_MEMORY": "the working memory was changed",
 }
 _FEW_FOUND = {0: "nothing of its section is in", 1: "the query found another one"}

@@ -2475,7 +2475,7 @@ class Item(_message.Message):
 
     @_builtins.property
     def fact(self) -> _fact_pb2.Fact:
-        """The fact of the user that the message is made of, as it was recorded. Unset for everything else."""
+        """The fact of the user that the message is made of, as it was recorded, without its `sources`. Unset for everything else."""
 
     def __init__(
         self,

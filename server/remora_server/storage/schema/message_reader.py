@@ -49,6 +49,7 @@ class StoredMessageReader:
 
     def fact(self, encoded: bytes, sequence: int) -> ContextMessage:
         fact = wire.shown_fact(encoded)
+        fact.ClearField("sources")  # a conversation that is forgotten goes from the fact, and would stay in receipts
         # The time tells a fact from the same one that was forgotten and is recorded again.
         made = message_pb2.Message(
             id=fact.id, role=USER, text=fact.text, user_id=fact.user_id, create_time=fact.record_time

@@ -107,20 +107,22 @@ export class MemoryContent {
 
   /**
    * A context as the proposal has it: static facts, facts and recalled messages apart. All other messages are
-   * `chatMessages`: the system text, working memories, the summary and the newest messages. The score of a match is that
-   * of the context's search, up to 1; what came with a match has 0.
+   * `chatMessages`: the system text, working memories, the summary and the newest messages. The best match has the score 1,
+   * others a share of it, and what came with a match, but was not found, has 0. Facts come without their sources.
    */
   static ofContext({ items }: Pick<AssembleContextResponse, "items">): MemoryContent {
     const of = (...sections: Section[]) => items.filter(({ section }) => sections.includes(section));
     const chat = items.filter(({ section }) => !APART.includes(section));
+    const recalled = of(Section.RECALLED).sort((left, right) => (right.score ?? 0) - (left.score ?? 0));
+    const best = recalled[0]?.score || 1;
     return new MemoryContent({
       chatMessages: chat.map(({ message }) => message ?? create(MessageSchema)),
       staticFacts: of(Section.STATIC_FACTS).map(({ message: { id = "", text = "" } = {} }) =>
         create(StaticFactSchema, { id, content: text }),
       ),
       extractedFacts: of(Section.FACTS).flatMap(({ fact }) => (fact === undefined ? [] : [fact])),
-      vectorMatches: of(Section.RECALLED).map(({ conversationId, message, score = 0 }) =>
-        saidHit(conversationId, message, score),
+      vectorMatches: recalled.map(({ conversationId, message, score = 0 }) =>
+        saidHit(conversationId, message, score / best),
       ),
     });
   }

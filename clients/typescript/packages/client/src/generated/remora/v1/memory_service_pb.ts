@@ -2593,7 +2593,7 @@ export type Item = Message<"remora.v1.Item"> & {
   partial: boolean;
 
   /**
-   * The fact of the user that the message is made of, as it was recorded. Unset for everything else.
+   * The fact of the user that the message is made of, as it was recorded, without its `sources`. Unset for everything else.
    *
    * @generated from field: remora.v1.Fact fact = 9;
    */
