@@ -23,6 +23,7 @@ from remora._sync.calls import Calls
 from remora.v1 import conversation_service_pb2 as wire
 from remora.v1 import memory_service_pb2, text_service_pb2
 from remora.v1.calls_pb2 import Origin
+from remora.v1.short_term_pb2 import SummaryCover
 
 UNAVAILABLE = Failure(grpc.StatusCode.UNAVAILABLE, "STORE_FAILED")
 OVERLOADED = Failure(grpc.StatusCode.RESOURCE_EXHAUSTED, "OVERLOADED", retry_delay=0.01)
@@ -198,6 +199,43 @@ def test_a_write_is_repeated_with_the_same_request_id(client: Remora, server: Sc
     first, *others = server.requests(wire.AppendMessagesRequest)
     assert first.request_id
     assert others == [first, first]
+
+
+def test_a_call_of_several_writes_advises_no_request_id_because_it_takes_none(
+    client: Remora, server: ScriptedServer
+) -> None:
+    failure = Failure(grpc.StatusCode.INTERNAL, "INTERNAL")
+    for method in ("AddMemoryItems", "DeleteMemoryItems", "ExtractFacts"):
+        server.answer(method, failure, failure)
+    blocks = client.user("ana").blocks
+    calls: list[Callable[[], object]] = [
+        lambda: blocks.update("c", "I like tea."),
+        lambda: blocks.delete("c"),
+        lambda: client.user("ana").facts.extract_from("c"),
+    ]
+
+    for call in calls:
+        with pytest.raises(errors.InternalError) as refused:
+            call()
+        assert refused.value.request_id == ""
+        assert "request_id" not in str(refused.value)
+
+    with pytest.raises(errors.InternalError, match="the same call with request_id='mine' takes effect once"):
+        blocks.vector.update("c", "I like tea.", request_id="mine")
+    with pytest.raises(errors.InternalError, match="the same call with request_id='mine' takes effect once"):
+        blocks.extractive.update("c", "I like tea.", request_id="mine")
+
+
+def test_a_summary_that_fails_advises_no_request_id_because_it_takes_none(server: ScriptedServer) -> None:
+    cover = SummaryCover(through_sequence=2)
+    server.answer("PlanSummary", wire.PlanSummaryResponse(cover=cover, text="user: hello"))
+    server.answer("CommitSummary", Failure(grpc.StatusCode.INTERNAL, "INTERNAL"))
+
+    with Remora(server.endpoint) as client, pytest.raises(errors.InternalError) as refused:
+        client.conversation("c").summarize(lambda _instruction, _text: "They met.")
+
+    assert refused.value.request_id == ""
+    assert "request_id" not in str(refused.value)
 
 
 def test_every_write_has_a_request_id_of_its_own(client: Remora, server: ScriptedServer) -> None:

@@ -1,7 +1,8 @@
 """Reads the status of a failed call: google.rpc's details in, an exception of `remora.errors` out."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import cast
 
 import grpc
@@ -53,6 +54,16 @@ def closed_meanwhile() -> ClientClosedError:
         code=grpc.StatusCode.FAILED_PRECONDITION,
         reason="CLIENT_CLOSED",
     )
+
+
+@contextmanager
+def without_request_id() -> Iterator[None]:
+    """Around the writes of a call that makes several and takes no request id: none is advised where one fails."""
+    try:
+        yield
+    except RemoraError as failure:
+        failure.request_id = ""
+        raise
 
 
 def to_exception(error: grpc.RpcError, endpoint: str, allowed: float, *, tls: bool = False) -> RemoraError:

@@ -9,7 +9,8 @@ from remora._async.calls import LARGEST_PAGE, AsyncCalls
 from remora._async.conversation import AsyncConversation
 from remora._async.facts import AsyncFacts, AsyncStaticFacts
 from remora._async.memory_items import AsyncMemoryItems
-from remora._bounds import Between, Id, Seconds
+from remora._bounds import Between, Id, RequestId, Seconds
+from remora._status import without_request_id
 from remora.blocks import (
     VECTOR,
     MemoryContent,
@@ -92,17 +93,21 @@ class AsyncExtractiveMemory:
                 room -= tokens
         return kept
 
-    async def update(self, session_id: Id, message: Said, *, timeout: Seconds | None = None) -> ExtractedFacts:
+    async def update(
+        self, session_id: Id, message: Said, *, request_id: RequestId | None = None, timeout: Seconds | None = None
+    ) -> ExtractedFacts:
         """Finds facts in what the user says, adds them, and returns them. Messages of other roles have none."""
         given = to_message({"role": "user", "content": message} if isinstance(message, str) else message)
         if given.role != "user" or not given.text:
             return ExtractedFacts()
         source = FactSource(session_id, given.id or "", given.sent_time or given.create_time)
-        return await self.facts.extract(given.text, source=source, timeout=timeout)
+        return await self.facts.extract(given.text, source=source, request_id=request_id, timeout=timeout)
 
-    async def delete(self, session_id: Id, *, timeout: Seconds | None = None) -> int:
+    async def delete(
+        self, session_id: Id, *, request_id: RequestId | None = None, timeout: Seconds | None = None
+    ) -> int:
         """Deletes the facts that were said in this session and nowhere else; returns how many there were."""
-        return await self.facts.forget_conversation(session_id, timeout=timeout)
+        return await self.facts.forget_conversation(session_id, request_id=request_id, timeout=timeout)
 
 
 @checked
@@ -143,7 +148,9 @@ class AsyncVectorMemory:
             return []
         return [message_hit(session_id, hit, response.index) for hit in response.hits]
 
-    async def update(self, session_id: Id, message: Said, *, timeout: Seconds | None = None) -> None:
+    async def update(
+        self, session_id: Id, message: Said, *, request_id: RequestId | None = None, timeout: Seconds | None = None
+    ) -> None:
         """Stores a message of up to 64 KiB; one without a text is not stored. One with an id is stored once.
 
         What is appended to the conversation of this name need not be stored here, too.
@@ -154,14 +161,17 @@ class AsyncVectorMemory:
         metadata = {"session_id": session_id, "role": given.role}
         item_id = to_item_id(session_id, given.id) if given.id else None
         item = MemoryItem(given.text, tags=[VECTOR], metadata=metadata, id=item_id)
-        await self._items.add(item, timeout=timeout)
+        await self._items.add(item, request_id=request_id, timeout=timeout)
 
-    async def delete(self, session_id: Id, *, timeout: Seconds | None = None) -> int:
+    async def delete(
+        self, session_id: Id, *, request_id: RequestId | None = None, timeout: Seconds | None = None
+    ) -> int:
         """Deletes what `update` was given of this session; returns how many messages.
 
         The messages of the conversation are deleted with it, or by its `clear`.
         """
-        return await self._items.delete_where(tags=[VECTOR], where={"session_id": session_id}, timeout=timeout)
+        where = {"session_id": session_id}
+        return await self._items.delete_where(tags=[VECTOR], where=where, request_id=request_id, timeout=timeout)
 
 
 @checked
@@ -220,14 +230,19 @@ class AsyncMemoryBlocks:
         return [Message("user", f"{SUMMARY_PREFIX}{window.summary.text}"), *rest]
 
     async def update(self, session_id: Id, message: Said, *, timeout: Seconds | None = None) -> None:
-        """Gives a message of up to 64 KiB to the blocks that take one: static memory takes none."""
-        await self.vector.update(session_id, message, timeout=timeout)
-        await self.extractive.update(session_id, message, timeout=timeout)
+        """Gives a message of up to 64 KiB to the blocks that take one: static memory takes none.
+
+        It makes a write for each of them. If it fails, a message with an id may be given again: it is stored once.
+        """
+        with without_request_id():
+            await self.vector.update(session_id, message, timeout=timeout)
+            await self.extractive.update(session_id, message, timeout=timeout)
 
     async def delete(self, session_id: Id, *, timeout: Seconds | None = None) -> None:
         """Deletes what the blocks have of a session alone. What was said in other sessions, too, stays."""
-        await self.extractive.delete(session_id, timeout=timeout)
-        await self.vector.delete(session_id, timeout=timeout)
+        with without_request_id():
+            await self.extractive.delete(session_id, timeout=timeout)
+            await self.vector.delete(session_id, timeout=timeout)
 
 
 def to_query(message: Said) -> str:

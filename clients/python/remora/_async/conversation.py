@@ -11,6 +11,7 @@ from remora._async.calls import LARGEST_PAGE, AsyncCalls, page_size
 from remora._async.working_memory import AsyncWorkingMemory
 from remora._backends import asynchronous as backend
 from remora._bounds import Between, Count, Id, IfMissing, IndexWait, Items, Limit, RequestId, Seconds, Size
+from remora._status import without_request_id
 from remora._times import TimeBounds, put_bounds, to_duration
 from remora.context import (
     MERGES,
@@ -330,7 +331,8 @@ class AsyncConversation:
                 conversation_id=self.id, user_id=self.user_id, cover=planned.cover, text=text, model=model
             )
             try:
-                await self._calls.write(self._calls.stubs.conversations.CommitSummary, request, timeout, None)
+                with without_request_id():
+                    await self._calls.write(self._calls.stubs.conversations.CommitSummary, request, timeout)
             except SummaryOutdatedError:
                 tries -= 1
                 if not tries:

@@ -7,6 +7,7 @@ from typing import Annotated
 from remora._arguments import checked
 from remora._async.calls import AsyncCalls, page_size
 from remora._bounds import Between, Id, Ids, Items, Limit, Name, RequestId, Seconds, Size, Time
+from remora._status import without_request_id
 from remora.facts import ExtractedFacts, Fact, FactSearchResult, FactSource, StaticFact, fact_times
 from remora.search import Query
 from remora.v1 import fact_pb2
@@ -90,7 +91,8 @@ class AsyncFacts:
             request = wire.ExtractFactsRequest(
                 user_id=self._user_id, conversation=said, dry_run=dry_run, by_patterns=by_patterns
             )
-            response = await self._calls.write(self._calls.stubs.memory.ExtractFacts, request, timeout, None)
+            with without_request_id():
+                response = await self._calls.write(self._calls.stubs.memory.ExtractFacts, request, timeout)
             read = _extracted(response)
             found += read
             found.ended += read.ended

@@ -5,7 +5,8 @@
 from typing import Annotated
 
 from remora._arguments import checked
-from remora._bounds import Between, Id, Seconds
+from remora._bounds import Between, Id, RequestId, Seconds
+from remora._status import without_request_id
 from remora._sync.calls import LARGEST_PAGE, Calls
 from remora._sync.conversation import Conversation
 from remora._sync.facts import Facts, StaticFacts
@@ -92,17 +93,19 @@ class ExtractiveMemory:
                 room -= tokens
         return kept
 
-    def update(self, session_id: Id, message: Said, *, timeout: Seconds | None = None) -> ExtractedFacts:
+    def update(
+        self, session_id: Id, message: Said, *, request_id: RequestId | None = None, timeout: Seconds | None = None
+    ) -> ExtractedFacts:
         """Finds facts in what the user says, adds them, and returns them. Messages of other roles have none."""
         given = to_message({"role": "user", "content": message} if isinstance(message, str) else message)
         if given.role != "user" or not given.text:
             return ExtractedFacts()
         source = FactSource(session_id, given.id or "", given.sent_time or given.create_time)
-        return self.facts.extract(given.text, source=source, timeout=timeout)
+        return self.facts.extract(given.text, source=source, request_id=request_id, timeout=timeout)
 
-    def delete(self, session_id: Id, *, timeout: Seconds | None = None) -> int:
+    def delete(self, session_id: Id, *, request_id: RequestId | None = None, timeout: Seconds | None = None) -> int:
         """Deletes the facts that were said in this session and nowhere else; returns how many there were."""
-        return self.facts.forget_conversation(session_id, timeout=timeout)
+        return self.facts.forget_conversation(session_id, request_id=request_id, timeout=timeout)
 
 
 @checked
@@ -143,7 +146,9 @@ class VectorMemory:
             return []
         return [message_hit(session_id, hit, response.index) for hit in response.hits]
 
-    def update(self, session_id: Id, message: Said, *, timeout: Seconds | None = None) -> None:
+    def update(
+        self, session_id: Id, message: Said, *, request_id: RequestId | None = None, timeout: Seconds | None = None
+    ) -> None:
         """Stores a message of up to 64 KiB; one without a text is not stored. One with an id is stored once.
 
         What is appended to the conversation of this name need not be stored here, too.
@@ -154,14 +159,15 @@ class VectorMemory:
         metadata = {"session_id": session_id, "role": given.role}
         item_id = to_item_id(session_id, given.id) if given.id else None
         item = MemoryItem(given.text, tags=[VECTOR], metadata=metadata, id=item_id)
-        self._items.add(item, timeout=timeout)
+        self._items.add(item, request_id=request_id, timeout=timeout)
 
-    def delete(self, session_id: Id, *, timeout: Seconds | None = None) -> int:
+    def delete(self, session_id: Id, *, request_id: RequestId | None = None, timeout: Seconds | None = None) -> int:
         """Deletes what `update` was given of this session; returns how many messages.
 
         The messages of the conversation are deleted with it, or by its `clear`.
         """
-        return self._items.delete_where(tags=[VECTOR], where={"session_id": session_id}, timeout=timeout)
+        where = {"session_id": session_id}
+        return self._items.delete_where(tags=[VECTOR], where=where, request_id=request_id, timeout=timeout)
 
 
 @checked
@@ -220,14 +226,19 @@ class MemoryBlocks:
         return [Message("user", f"{SUMMARY_PREFIX}{window.summary.text}"), *rest]
 
     def update(self, session_id: Id, message: Said, *, timeout: Seconds | None = None) -> None:
-        """Gives a message of up to 64 KiB to the blocks that take one: static memory takes none."""
-        self.vector.update(session_id, message, timeout=timeout)
-        self.extractive.update(session_id, message, timeout=timeout)
+        """Gives a message of up to 64 KiB to the blocks that take one: static memory takes none.
+
+        It makes a write for each of them. If it fails, a message with an id may be given again: it is stored once.
+        """
+        with without_request_id():
+            self.vector.update(session_id, message, timeout=timeout)
+            self.extractive.update(session_id, message, timeout=timeout)
 
     def delete(self, session_id: Id, *, timeout: Seconds | None = None) -> None:
         """Deletes what the blocks have of a session alone. What was said in other sessions, too, stays."""
-        self.extractive.delete(session_id, timeout=timeout)
-        self.vector.delete(session_id, timeout=timeout)
+        with without_request_id():
+            self.extractive.delete(session_id, timeout=timeout)
+            self.vector.delete(session_id, timeout=timeout)
 
 
 def to_query(message: Said) -> str:

@@ -9,6 +9,7 @@ from remora import conversations
 from remora._arguments import checked
 from remora._backends import synchronous as backend
 from remora._bounds import Between, Count, Id, IfMissing, IndexWait, Items, Limit, RequestId, Seconds, Size
+from remora._status import without_request_id
 from remora._sync.calls import LARGEST_PAGE, Calls, page_size
 from remora._sync.working_memory import WorkingMemory
 from remora._times import TimeBounds, put_bounds, to_duration
@@ -330,7 +331,8 @@ class Conversation:
                 conversation_id=self.id, user_id=self.user_id, cover=planned.cover, text=text, model=model
             )
             try:
-                self._calls.write(self._calls.stubs.conversations.CommitSummary, request, timeout, None)
+                with without_request_id():
+                    self._calls.write(self._calls.stubs.conversations.CommitSummary, request, timeout)
             except SummaryOutdatedError:
                 tries -= 1
                 if not tries:

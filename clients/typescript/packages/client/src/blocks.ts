@@ -2,7 +2,7 @@
 
 import { createHash } from "node:crypto";
 import { create, type MessageInitShape } from "@bufbuild/protobuf";
-import { type CallOptions, requireNoRequestId } from "./calls.js";
+import { type CallOptions, severalWrites } from "./calls.js";
 import { type AppendedMessage, Conversation } from "./conversation.js";
 import { ConversationNotFoundError, RemoraError } from "./errors.js";
 import { Facts } from "./facts.js";
@@ -381,18 +381,23 @@ export class MemoryBlocks {
     return [create(MessageSchema, { role: "user", text: SUMMARY_PREFIX + text }), ...rest];
   }
 
-  /** Gives a message of up to 64 KiB to the blocks that take one: static memory takes none. */
+  /**
+   * Gives a message of up to 64 KiB to the blocks that take one: static memory takes none. It makes a write for each of
+   * them. If it fails, a message with an id may be given again: it is stored once.
+   */
   async update(sessionId: string, message: Said, options?: CallOptions): Promise<void> {
-    requireNoRequestId(options);
-    await this.vector.update(sessionId, message, options);
-    await this.extractive.update(sessionId, message, options);
+    await severalWrites(options, async () => {
+      await this.vector.update(sessionId, message, options);
+      await this.extractive.update(sessionId, message, options);
+    });
   }
 
   /** Deletes what the blocks have of a session alone. What was said in other sessions, too, stays. */
   async delete(sessionId: string, options?: CallOptions): Promise<void> {
-    requireNoRequestId(options);
-    await this.extractive.delete(sessionId, options);
-    await this.vector.delete(sessionId, options);
+    await severalWrites(options, async () => {
+      await this.extractive.delete(sessionId, options);
+      await this.vector.delete(sessionId, options);
+    });
   }
 }
 

@@ -17,7 +17,7 @@ import {
 import { pause } from "./aborts.js";
 import { Connection, FailedCall, type TlsOptions } from "./connection.js";
 import { requireOwnDefault, targetOf } from "./endpoint.js";
-import { ClientClosedError, type RemoraError, RevisionUnknownError } from "./errors.js";
+import { ClientClosedError, RemoraError, RevisionUnknownError } from "./errors.js";
 import type { Origin } from "./generated/remora/v1/calls_pb.js";
 import { invalidField, otherType, requireKnown, requireString, shown, wrongType } from "./refusals.js";
 import { pauseBeforeRetry } from "./retry.js";
@@ -226,13 +226,19 @@ function requireRequestId(given: string | undefined, method: DescMethod, init: o
 }
 
 /**
- * Refuses a request id for what makes several writes, of which it could be that of one.
+ * Runs a call that makes several writes. It takes no request id, which could be that of one of them, and none is in what
+ * it throws.
  *
  * @throws InvalidFieldError
  */
-export function requireNoRequestId(options: CallOptions | undefined): void {
+export async function severalWrites<T>(options: CallOptions | undefined, run: () => Promise<T>): Promise<T> {
   if (options?.requestId !== undefined) {
     throw invalidField("requestId", "is for one write, and this call makes several; leave it out");
+  }
+  try {
+    return await run();
+  } catch (failure) {
+    throw failure instanceof RemoraError ? failure.ofSeveralWrites() : failure;
   }
 }
 

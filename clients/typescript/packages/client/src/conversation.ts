@@ -1,7 +1,7 @@
 // A handle on one conversation: its messages, search, context, window, summary and working memory.
 
 import type { MessageInitShape } from "@bufbuild/protobuf";
-import { type CallOptions, requireNoRequestId } from "./calls.js";
+import { type CallOptions, severalWrites } from "./calls.js";
 import { type Edit, editToProto } from "./edits.js";
 import { InternalError, SummaryOutdatedError } from "./errors.js";
 import type { Conversation as ConversationRecord, ConversationSchema } from "./generated/remora/v1/conversation_pb.js";
@@ -214,12 +214,18 @@ export class Conversation {
     options?: CallOptions,
   ): Promise<ConversationSummary | undefined> {
     requireKnown(how, ["keepMessages", "ifOver", "model"], "option");
-    requireNoRequestId(options);
-    const { keepMessages, ifOver = false, model = "" } = how;
-    requireSome(keepMessages, "keepMessages");
+    requireSome(how.keepMessages, "keepMessages");
     if (typeof write !== "function") {
       throw otherType("write", write, "a function");
     }
+    return severalWrites(options, () => this.#summarize(write, how, options));
+  }
+
+  async #summarize(
+    write: SummaryWriter,
+    { keepMessages, ifOver = false, model = "" }: SummarizeOptions,
+    options: CallOptions | undefined,
+  ): Promise<ConversationSummary | undefined> {
     for (let tries = SUMMARY_TRIES; ;) {
       const plan = await this.#conversations.planSummary(
         { ...this.#key, keepMessages: keepMessages ?? 0, ifOver },

@@ -40,6 +40,8 @@ export interface ErrorDetails {
   readonly fieldViolations?: readonly FieldViolation[];
   readonly retryDelayMs?: number | undefined;
   readonly requestId?: string;
+  /** What to do about a write that may have taken effect; the end of the error's text. */
+  readonly advice?: string;
   readonly cause?: unknown;
 }
 
@@ -64,9 +66,14 @@ export class RemoraError extends Error {
    * did. Empty for reads, which may always be repeated, and for calls that were not sent.
    */
   readonly requestId: string;
+  readonly #given: [message: string, details: ErrorDetails];
 
   constructor(message: string, details: ErrorDetails = {}) {
-    super(message, "cause" in details ? { cause: details.cause } : undefined);
+    super(
+      [message, details.advice].filter(Boolean).join("; "),
+      "cause" in details ? { cause: details.cause } : undefined,
+    );
+    this.#given = [message, details];
     this.name = new.target.name;
     this.code = details.code ?? "UNKNOWN";
     this.reason = details.reason ?? "";
@@ -74,6 +81,16 @@ export class RemoraError extends Error {
     this.fieldViolations = details.fieldViolations ?? [];
     this.retryDelayMs = details.retryDelayMs;
     this.requestId = details.requestId ?? "";
+  }
+
+  /**
+   * The same failure of a call that makes several writes and takes no request id.
+   *
+   * @internal
+   */
+  ofSeveralWrites(): RemoraError {
+    const [message, details] = this.#given;
+    return new (this.constructor as typeof RemoraError)(message, { ...details, requestId: "", advice: "" });
   }
 }
 

@@ -2,7 +2,7 @@
 
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import type { Timestamp } from "@bufbuild/protobuf/wkt";
-import { type CallOptions, requireNoRequestId } from "./calls.js";
+import { type CallOptions, severalWrites } from "./calls.js";
 import { InternalError } from "./errors.js";
 import type { Fact, FactSchema, FactSourceSchema, FactTimesSchema } from "./generated/remora/v1/fact_pb.js";
 import type {
@@ -119,8 +119,14 @@ export class Facts {
     options?: CallOptions,
   ): Promise<ExtractedFacts> {
     requireKnown(how, [...EXTRACTING, "afterSequence"], "option");
-    requireNoRequestId(options);
-    const { afterSequence = 0n, dryRun = false, byPatterns = false } = how;
+    return severalWrites(options, () => this.#extractFrom(conversationId, how, options));
+  }
+
+  async #extractFrom(
+    conversationId: string,
+    { afterSequence = 0n, dryRun = false, byPatterns = false }: Extracting & { afterSequence?: bigint | undefined },
+    options: CallOptions | undefined,
+  ): Promise<ExtractedFacts> {
     const found: Fact[] = [];
     const ended: Fact[] = [];
     let behind = afterSequence;

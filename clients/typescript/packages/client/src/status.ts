@@ -57,7 +57,7 @@ export function toError(failure: unknown, context: CallContext): RemoraError {
   }
   const fieldViolations = violationsIn(status);
   const kind = classOf(failure.code, reason);
-  const text = [textOf(failure, fieldViolations, context), ...repeat(failure.code, context)].join("; ");
+  const text = textOf(failure, fieldViolations, context);
   return new kind(reason === "" || kind !== classOf(failure.code, "") ? text : `${reason}: ${text}`, {
     code: failure.code,
     reason,
@@ -65,6 +65,7 @@ export function toError(failure: unknown, context: CallContext): RemoraError {
     fieldViolations,
     retryDelayMs: retryDelayIn(status),
     requestId: context.requestId,
+    advice: repeat(failure.code, context),
     cause: failure,
   });
 }
@@ -76,7 +77,7 @@ function isPassing(failure: RemoraError | undefined): failure is RemoraError {
 function connectionFailed(failure: FailedCall, context: CallContext): ConnectionFailedError {
   const found = failure.sent ? undefined : tlsFailure(failure.message, context.endpoint, context.tls);
   const text = found ? [found.finding, found.remedy].filter(Boolean).join("; ") : nobodyAnswers(failure, context);
-  return new ConnectionFailedError([text, ...repeat(failure.code, context)].join("; "), {
+  return new ConnectionFailedError(text, {
     code: "UNAVAILABLE",
     reason: "CONNECTION_FAILED",
     metadata: {
@@ -84,6 +85,7 @@ function connectionFailed(failure: FailedCall, context: CallContext): Connection
       ...(found && { tls_fault: found.fault, finding: found.finding }),
     },
     requestId: context.requestId,
+    advice: repeat(failure.code, context),
     cause: failure,
   });
 }
@@ -107,15 +109,15 @@ function sentence({ field, description }: FieldViolation): string {
   return `${field}${isSentence ? " " : ": "}${description}`;
 }
 
-/** What to do about a write of which nobody knows whether it took effect. */
-function repeat(code: StatusCode, { requestId, sent }: CallContext): string[] {
+/** What to do about a write of which nobody knows whether it took effect; empty if it did not. */
+function repeat(code: StatusCode, { requestId, sent }: CallContext): string {
   if (requestId === "" || !LEAVES_OPEN.has(code)) {
-    return [];
+    return "";
   }
   if (!sent) {
-    return ["nothing was sent"];
+    return "nothing was sent";
   }
-  return [`it may have taken effect: the same call with requestId ${JSON.stringify(requestId)} takes effect once`];
+  return `it may have taken effect: the same call with requestId ${JSON.stringify(requestId)} takes effect once`;
 }
 
 function statusOf(failure: FailedCall): Status | undefined {

@@ -15,6 +15,7 @@ import {
   CancelledError,
   ClientClosedError,
   DeadlineExceededError,
+  InternalError,
   InvalidFieldError,
   ModelUnreachableError,
   OverloadedError,
@@ -224,6 +225,28 @@ describe("a write", () => {
     const [first, second] = server.requests(AppendMessagesRequestSchema);
     assert.ok(first?.requestId);
     assert.deepEqual(second, first);
+  });
+
+  test("that is one of several of a call advises no request id, as the call takes none", async () => {
+    for (const method of ["AddMemoryItems", "DeleteMemoryItems", "ExtractFacts", "CommitSummary"]) {
+      server.answer(method, new Failure("INTERNAL", "INTERNAL"), new Failure("INTERNAL", "INTERNAL"));
+    }
+    server.answer("PlanSummary", { cover: { throughSequence: 2n }, text: "user: hello" });
+    const blocks = remora.blocks("ana");
+
+    const found = [
+      await failureOf(blocks.update("c", "I like tea.")),
+      await failureOf(blocks.delete("c")),
+      await failureOf(remora.facts("ana").extractFrom("c")),
+      await failureOf(remora.conversation("c").summarize(() => "They met.")),
+    ];
+
+    for (const failure of found) {
+      assert.ok(failure instanceof InternalError);
+      assert.equal(failure.requestId, "");
+      assert.doesNotMatch(failure.message, /requestId|request id/);
+    }
+    assert.match((await failureOf(blocks.vector.update("c", "I like tea."))).message, /the same call with requestId/);
   });
 
   test("takes one request id, in its request or beside it", async () => {
