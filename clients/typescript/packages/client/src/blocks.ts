@@ -8,7 +8,6 @@ import { ConversationNotFoundError, RemoraError } from "./errors.js";
 import { Facts } from "./facts.js";
 import type { ConversationService } from "./generated/remora/v1/conversation_service_pb.js";
 import { type Fact, type StaticFact, StaticFactSchema } from "./generated/remora/v1/fact_pb.js";
-import { Operator } from "./generated/remora/v1/filter_pb.js";
 import type { MemoryItemFilterSchema } from "./generated/remora/v1/memory_item_pb.js";
 import {
   type AssembleContextResponse,
@@ -21,6 +20,7 @@ import {
 } from "./generated/remora/v1/memory_service_pb.js";
 import { type Message, MessageSchema } from "./generated/remora/v1/message_pb.js";
 import type { TextService } from "./generated/remora/v1/text_service_pb.js";
+import { filterOf } from "./memory-items.js";
 import { invalidField, otherType, requireId, requireKnown } from "./refusals.js";
 import type { ServiceClient } from "./services.js";
 import { requireShape } from "./shapes.js";
@@ -450,12 +450,7 @@ function queryOf(said: Said): string {
 
 /** The items of a session in vector memory. */
 function ofSession(sessionId: string): MessageInitShape<typeof MemoryItemFilterSchema> {
-  const condition = {
-    subject: { case: "key" as const, value: "session_id" },
-    operator: Operator.EQ,
-    values: [{ kind: { case: "text" as const, value: sessionId } }],
-  };
-  return { tags: [VECTOR], where: { kind: { case: "condition", value: condition } } };
+  return filterOf({ tags: [VECTOR], where: { session_id: sessionId } });
 }
 
 function metadataOf(sessionId: string, role: string): Uint8Array {

@@ -23,7 +23,7 @@ import type { Message, MessageSchema } from "./generated/remora/v1/message_pb.js
 import type { ConversationSummary } from "./generated/remora/v1/short_term_pb.js";
 import { taken } from "./pages.js";
 import { invalidField, otherType, requireId, requireKnown, requireSome, requireString } from "./refusals.js";
-import { type RecallOptions, recallOf, type SearchOptions, searchRequest } from "./search.js";
+import { type RecallOptions, recallOf, type Query, type SearchOptions, searchRequest } from "./search.js";
 import type { ServiceClient } from "./services.js";
 import { type Fields, fieldsOf } from "./shapes.js";
 import { type ShortTerm, shortTermToProto, type Window, windowFromProto, writtenSummary } from "./short-term.js";
@@ -181,8 +181,8 @@ export class Conversation {
     return oldestFirst ? ordered.slice(0, limit) : ordered.slice(Math.max(0, ordered.length - limit));
   }
 
-  /** The messages of this conversation that answer a text, best first. The reply's `receiptId` is its receipt. */
-  async search(query: string, how: SearchOptions = {}, options?: CallOptions): Promise<SearchMessagesResponse> {
+  /** The messages of this conversation that answer a text or resemble a vector, best first. The reply's `receiptId` is its receipt. */
+  async search(query: Query, how: SearchOptions = {}, options?: CallOptions): Promise<SearchMessagesResponse> {
     const request = searchRequest({ case: "conversation", value: this.#key }, query, how);
     return this.#memory.searchMessages(request, options);
   }

@@ -36,6 +36,7 @@ export {
   type SummaryWriter,
 } from "./conversation.js";
 export type { Edit, Kept } from "./edits.js";
+export { embedding, littleEndian } from "./embeddings.js";
 export { defaultEndpoint, ENDPOINT_VARIABLE } from "./endpoint.js";
 export * from "./errors.js";
 export {
@@ -48,12 +49,20 @@ export {
   type NewFact,
   type SaidIn,
 } from "./facts.js";
+export {
+  type FoundItems,
+  type ListedItems,
+  type MemberValue,
+  MemoryItems,
+  type NewMemoryItem,
+  type WhichItems,
+} from "./memory-items.js";
 export { pages } from "./pages.js";
 export { type ListedReceipts, type OfUser, Receipts } from "./receipts.js";
 export { shown } from "./refusals.js";
 export { Remora, type RemoraOptions } from "./remora.js";
 export { REQUEST_BYTES } from "./requests.js";
-export type { RecallOptions, SearchOptions } from "./search.js";
+export type { Query, RecallOptions, SearchOptions } from "./search.js";
 export type { Rpc, ServiceClient } from "./services.js";
 export {
   type DeleteOldest,
@@ -64,7 +73,7 @@ export {
   type Trim,
   type Window,
 } from "./short-term.js";
-export { User } from "./user.js";
+export { type ListedConversations, User } from "./user.js";
 export {
   WorkingMemory,
   WorkingMemoryContent,

@@ -21,7 +21,7 @@ import { VectorService } from "./generated/remora/v1/vector_service_pb.js";
 import { WorkflowService } from "./generated/remora/v1/workflow_service_pb.js";
 import { Receipts } from "./receipts.js";
 import { invalidField, requireKnown, requireString, wrongType } from "./refusals.js";
-import { type SearchOptions, searchRequest } from "./search.js";
+import { type Query, type SearchOptions, searchRequest } from "./search.js";
 import { type ServiceClient, serviceClient } from "./services.js";
 import { requireTls } from "./tls.js";
 import { User } from "./user.js";
@@ -139,10 +139,10 @@ export class Remora {
   }
 
   /**
-   * The messages of all users of the tenant that answer a text, best first. No other call finds the messages of several
+   * The messages of all users of the tenant that answer a text or resemble a vector, best first. No other call finds the messages of several
    * users: `remora.user(id).search(query)` finds those of one.
    */
-  async searchAllUsers(query: string, how: SearchOptions = {}, options?: CallOptions): Promise<SearchMessagesResponse> {
+  async searchAllUsers(query: Query, how: SearchOptions = {}, options?: CallOptions): Promise<SearchMessagesResponse> {
     return this.memory.searchMessages(searchRequest({ case: "tenant", value: {} }, query, how), options);
   }
 

@@ -2,8 +2,9 @@
 
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import { SearchMessagesRequestSchema, SearchOptionsSchema } from "./generated/remora/v1/memory_service_pb.js";
-import { invalidField, requireKnown, requireSome, requireString } from "./refusals.js";
-import { type Fields, fieldsOf, requireObject } from "./shapes.js";
+import { EmbeddingSchema } from "./generated/remora/v1/message_pb.js";
+import { invalidField, otherType, requireKnown, requireSome } from "./refusals.js";
+import { type Fields, fieldsOf, requireObject, requireShape } from "./shapes.js";
 import type { Dated } from "./times.js";
 
 /** How a search ranks and filters, whatever it is for. */
@@ -19,28 +20,41 @@ export type RecallOptions = Fields<typeof SearchOptionsSchema, never>;
 /** How a search ranks and filters. */
 export type SearchOptions = RecallOptions & Fields<typeof SearchMessagesRequestSchema, "scope" | "query" | "options">;
 
+/** What to search for: a text, or a vector, as `embedding(model, values)` makes it. */
+export type Query = string | MessageInitShape<typeof EmbeddingSchema>;
+
 type Request = Dated<MessageInitShape<typeof SearchMessagesRequestSchema>>;
 
 /**
- * The request of a search for a text.
+ * The request of a search.
  *
  * @throws InvalidFieldError, WrongTypeError
  */
-export function searchRequest(scope: NonNullable<Request["scope"]>, query: string, how: SearchOptions): Request {
+export function searchRequest(scope: NonNullable<Request["scope"]>, query: Query, how: SearchOptions): Request {
   requireKnown(how, OPTIONS, "option of a search");
   const { explain = false, minRevision = 0n, indexWait, pageToken = "", withoutReceipt = false, ...ranking } = how;
-  requireString(query, "query");
-  if (query === "") {
-    throw invalidField("query", "is empty; it must have 1 to 32768 bytes");
-  }
   requireSome(ranking.k, "k");
   return {
     ...{ explain, minRevision, pageToken, withoutReceipt },
     ...(indexWait && { indexWait }),
     scope,
-    query: { case: "text", value: query },
+    query: queryOf(query),
     options: ranking,
   };
+}
+
+function queryOf(query: Query): NonNullable<Request["query"]> {
+  if (typeof query !== "string") {
+    if (typeof query !== "object" || (query as object | null) === null) {
+      throw otherType("query", query, "a string, or a vector that embedding(model, values) makes");
+    }
+    requireShape(EmbeddingSchema, query, "query");
+    return { case: "embedding", value: query };
+  }
+  if (query === "") {
+    throw invalidField("query", "is empty; it must have 1 to 32768 bytes");
+  }
+  return { case: "text", value: query };
 }
 
 /**

@@ -309,7 +309,7 @@ const MISTAKES: readonly (readonly [what: string, call: Call, answer: RegExp])[]
   [
     "no query",
     (remora) => chat(remora).search(wrong(undefined)),
-    /^WrongTypeError: query is undefined; it must be a string$/,
+    /^WrongTypeError: query is undefined; it must be a string, or a vector that embedding\(model, values\) makes$/,
   ],
   [
     "another's name for k",

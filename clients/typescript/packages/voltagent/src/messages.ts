@@ -1,7 +1,7 @@
 // UIMessages of the AI SDK as messages of Remora, and back.
 
-import { endianness } from "node:os";
 import type { MessageInitShape } from "@bufbuild/protobuf";
+import { littleEndian } from "@remora/client";
 import type { Embedding, Message, MessageSchema } from "@remora/client/v1";
 import type { UIMessage } from "ai";
 import { requireFields, requireList } from "./given.js";
@@ -12,7 +12,6 @@ import { dateOf } from "./times.js";
 export type RecalledMessage = UIMessage<{ createdAt: Date }>;
 
 const LARGEST_TEXT_BYTES = 1024 * 1024;
-const LITTLE_ENDIAN = endianness() === "LE";
 
 /** The message that a UIMessage is stored as: with its parts, and all else that it has, byte for byte. */
 export function storedMessage(
@@ -67,18 +66,6 @@ export function embeddingOf(model: string, values: readonly number[]): Pick<Embe
   const packed = Float32Array.from(values);
   const points = packed.every(Number.isFinite) && packed.some((value) => value !== 0);
   return points ? { model, values: littleEndian(packed) } : undefined;
-}
-
-/** The numbers as bytes, 4 for each; where the machine has them so, those of the array itself. */
-export function littleEndian(values: Float32Array): Uint8Array {
-  if (LITTLE_ENDIAN) {
-    return new Uint8Array(values.buffer, values.byteOffset, values.byteLength);
-  }
-  const view = new DataView(new ArrayBuffer(values.length * 4));
-  values.forEach((value, place) => {
-    view.setFloat32(place * 4, value, true);
-  });
-  return new Uint8Array(view.buffer);
 }
 
 /** The numbers that were packed. */

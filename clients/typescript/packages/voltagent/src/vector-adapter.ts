@@ -6,6 +6,7 @@ import {
   CollectionNotFoundError,
   type ConnectionOptions,
   DimensionMismatchError,
+  littleEndian,
   type Remora,
   RemoraError,
   REQUEST_BYTES,
@@ -22,7 +23,7 @@ import {
 import { chunks } from "./batches.js";
 import { requireList, requireNumber } from "./given.js";
 import { decodeJson, encodeJson } from "./json.js";
-import { littleEndian, unpacked } from "./messages.js";
+import { unpacked } from "./messages.js";
 import { attributesOf, filterOf } from "./vector-filters.js";
 
 /** How the adapter is made. */
