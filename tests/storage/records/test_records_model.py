@@ -132,7 +132,7 @@ class RecordsMachine(RuleBasedStateMachine):
                 self.model[key] = Kept(move.kind, move.message, revision, ordinal, expires, move.uid, expires)
             elif isinstance(move, Remove):
                 self.removed(move.kind, move.partition, move.key)
-            else:
+            elif isinstance(move, RemovePartitions):
                 self.removed(move.kind, move.partition, b"", is_prefix=move.is_prefix, whole=True)
 
     def removed(

@@ -7,10 +7,20 @@ from tests.storage.declared import ITEMS, NOTES, PROFILES, Item
 
 from remora.v1 import step_pb2, working_memory_pb2
 from remora.v1.transfer_service_pb2 import Record
+from remora.v1.vector_pb2 import Vector
 from remora_server.rpc.handlers.exported import conversation_of
 from remora_server.storage.schema import keys
 from remora_server.storage.schema.keys import KeyType
-from remora_server.storage.schema.kinds import CONVERSATION_MEMORIES, KINDS, STEPS, USER_MEMORIES, Kind, Kinds
+from remora_server.storage.schema.kinds import (
+    CONVERSATION_MEMORIES,
+    KINDS,
+    STEPS,
+    USER_MEMORIES,
+    VECTORS,
+    Kind,
+    Kinds,
+    draft_vectors,
+)
 
 
 def test_a_message_becomes_a_record_by_its_declaration() -> None:
@@ -24,6 +34,18 @@ def test_a_message_becomes_a_record_by_its_declaration() -> None:
     assert draft.columns == (-3, 0.5, True, "new", b"\x00")
     assert (draft.expire_time, draft.user_id) == (1_000_001, "")
     assert Item.FromString(draft.body) == item
+
+
+def test_a_vector_in_wire_form_becomes_the_record_that_its_message_becomes() -> None:
+    given = [
+        Vector(id="one", collection_id="c", user_id="sarah", values=b"\x00" * 8),
+        Vector(id="\x00", collection_id="c"),
+    ]
+
+    for vector in given:
+        [draft] = draft_vectors("c", vector.user_id, [(vector.id, vector.SerializeToString())])
+
+        assert draft == VECTORS.draft(vector)
 
 
 def test_an_exported_record_says_whose_it_is() -> None:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
 
-from remora.v1.vector_pb2 import Vector, VectorCollection
+from remora.v1.vector_pb2 import VectorCollection
 from remora_server import wire
 from remora_server.domain.calls import Outcome, Read, Write
 from remora_server.domain.errors import CollectionExists, CollectionNotFound, DimensionMismatch
 from remora_server.domain.replies import fitting
-from remora_server.domain.vectors import FLOAT_BYTES, CollectionDraft, CollectionPage, StoredCollection
+from remora_server.domain.vectors import CollectionDraft, CollectionPage, StoredCollection
 from remora_server.storage.commit.commands import Planned
 from remora_server.storage.nouns.context import StoreContext
 from remora_server.storage.records.reader import Partition
@@ -105,19 +105,18 @@ class VectorCollections:
         self,
         write: Write,
         collection_id: str,
-        vectors: Sequence[tuple[str, Vector]],
+        dimensions: Sequence[tuple[str, int]],
         now: int,
         given: VectorCollection | None = None,
     ) -> Iterator[Move]:
-        """What changes of a collection as vectors come, under its lock. Each has where the request has it.
+        """What changes of a collection as vectors of some dimensions come, under its lock. Each has its field's name.
 
         `given`: the collection as the same write puts it. Raises DimensionMismatch if not all of the vectors have
         the collection's dimension.
         """
         found = given or self.accepted(write, collection_id)
         expected = 0 if found is None else _dimension_of(found)
-        for field, vector in vectors:
-            dimension = len(vector.values) // FLOAT_BYTES
+        for field, dimension in dimensions:
             expected = expected or dimension
             if dimension != expected:
                 raise DimensionMismatch(field, expected, dimension)

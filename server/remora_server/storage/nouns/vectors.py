@@ -23,8 +23,8 @@ from remora_server.storage.nouns.context import StoreContext
 from remora_server.storage.nouns.vector_collections import VectorCollections
 from remora_server.storage.nouns.vector_index import VectorIndex
 from remora_server.storage.records.reader import Partition
-from remora_server.storage.records.records import Put, Remove
-from remora_server.storage.schema.kinds import VECTORS
+from remora_server.storage.records.records import PutDraft, Remove
+from remora_server.storage.schema.kinds import VECTORS, draft_vectors
 
 
 class Vectors:
@@ -40,10 +40,11 @@ class Vectors:
 
     def upsert(self, write: Write, scope: VectorScope, drafts: Sequence[VectorDraft]) -> Outcome:
         def plan(_: None, now: int) -> Planned:
-            vectors = list(zip([draft.field for draft in drafts], _dated(drafts, now), strict=True))
+            dimensions = [(draft.field, draft.dimension) for draft in drafts]
+            records = draft_vectors(scope.collection_id, scope.user_id, _dated(drafts, now))
             moves = [
-                *self._collections.joined(write, scope.collection_id, vectors, now),
-                *(Put(VECTORS, 0, vector) for _, vector in vectors),
+                *self._collections.joined(write, scope.collection_id, dimensions, now),
+                *(PutDraft(VECTORS, 0, record) for record in records),
             ]
             return Planned(self._records.changes(write, moves), Outcome(revision=0), scope.user_id)
 
@@ -100,9 +101,7 @@ def _place(scope: VectorScope) -> Partition:
     return Partition(VECTORS, 0, VECTORS.encode_partition(scope.collection_id, scope.user_id))
 
 
-def _dated(drafts: Sequence[VectorDraft], now: int) -> Iterator[Vector]:
-    time = wire.timestamp(now)
-    for draft in drafts:
-        vector = Vector.FromString(draft.body)
-        vector.update_time.CopyFrom(time)
-        yield vector
+def _dated(drafts: Sequence[VectorDraft], now: int) -> Iterator[tuple[str, bytes]]:
+    """The vectors with the time of their write, behind their ids."""
+    time = Vector(update_time=wire.timestamp(now)).SerializeToString()
+    return ((draft.id, draft.body + time) for draft in drafts)

@@ -59,6 +59,19 @@ class Put(Struct, frozen=True):
         return self.kind.place(self.message)[0]
 
 
+class PutDraft(Struct, frozen=True):
+    """A record to write that is drafted already, whatever stands in its place."""
+
+    kind: Kind
+    uid: int
+    draft: RecordDraft
+
+    @property
+    def partition(self) -> bytes:
+        """Of the draft."""
+        return self.draft.partition
+
+
 class Remove(Struct, frozen=True):
     """A record to remove, with all that goes with it. `expected` is as for Put."""
 
@@ -84,7 +97,7 @@ class RemovePartitions(Struct, frozen=True):
         return place.partition.startswith(self.partition) if self.is_prefix else place.partition == self.partition
 
 
-Move: TypeAlias = Put | Remove | RemovePartitions
+Move: TypeAlias = Put | PutDraft | Remove | RemovePartitions
 
 
 class _Written:
@@ -300,12 +313,12 @@ class Records:
         """Of the partitions, of those above (a child is not written while one of them goes), and of uploads."""
         for move in moves:
             yield move.kind.number, move.uid, move.partition
-            if isinstance(move, Put):
+            if isinstance(move, Put | PutDraft):
                 for place, _ in _above(Partition(move.kind, move.uid, move.partition)):
                     yield place.kind.number, place.uid, place.partition
-                if move.uploaded is not None:
-                    parts = move.uploaded.place(move.kind, move.uid)
-                    yield parts.kind.number, parts.uid, parts.partition
+            if isinstance(move, Put) and move.uploaded is not None:
+                parts = move.uploaded.place(move.kind, move.uid)
+                yield parts.kind.number, parts.uid, parts.partition
 
     def changes(self, access: Access, moves: Iterable[Move]) -> list[Change]:
         """The changes of a write, under the locks. Raises RevisionMismatch, RecordNotFound, BodyTooLong."""
@@ -327,7 +340,16 @@ class Records:
     def _changes(self, access: Access, move: Move, written: _Written) -> Iterator[Change]:
         match move:
             case Put():
-                yield from self._put(access, move, written)
+                draft = move.kind.draft(move.message, move.expire_time)
+                _require_room(move.kind, draft, move.uploaded)
+                place = Partition(move.kind, move.uid, draft.partition)
+                is_there = self._require_expected(access, place, draft.key, move.expected)
+                yield from self._put(access, place, draft, written, replaces=is_there, uploaded=move.uploaded)
+            case PutDraft():
+                _require_room(move.kind, move.draft)
+                place = Partition(move.kind, move.uid, move.draft.partition)
+                is_there = self.may_be_there(access, place, move.draft.key)
+                yield from self._put(access, place, move.draft, written, replaces=is_there)
             case Remove():
                 place = Partition(move.kind, move.uid, move.partition)
                 self._require_expected(access, place, move.key, move.expected)
@@ -352,23 +374,22 @@ class Records:
             gone = RemovePartitions(child, place.uid, place.partition + key)
             yield from self._remove_partitions(gone, written)
 
-    def _put(self, access: Access, put: Put, written: _Written) -> Iterator[Change]:
-        draft = put.kind.draft(put.message, put.expire_time)
-        _require_room(put, draft)
-        place = Partition(put.kind, put.uid, draft.partition)
-        is_there = self._require_expected(access, place, draft.key, put.expected)
+    def _put(
+        self,
+        access: Access,
+        place: Partition,
+        draft: RecordDraft,
+        written: _Written,
+        *,
+        replaces: bool,
+        uploaded: Uploaded | None = None,
+    ) -> Iterator[Change]:
         user_id = self._owner(access, place, draft, written)
         written.put(place, draft.key, user_id)
-        if put.uploaded:
-            yield from self._uploads.confirm(access, place, put.uploaded, user_id)
-        yield changes.put_record(
-            put.kind,
-            put.uid,
-            draft,
-            user_id=user_id,
-            replaces=is_there,
-            upload_id=put.uploaded.reference if put.uploaded else "",
-        )
+        if uploaded:
+            yield from self._uploads.confirm(access, place, uploaded, user_id)
+        upload_id = uploaded.reference if uploaded else ""
+        yield changes.put_record(place.kind, place.uid, draft, user_id=user_id, replaces=replaces, upload_id=upload_id)
 
     def _require_expected(self, access: Access, place: Partition, key: bytes, expected: int | None) -> bool:
         """Whether a record may be there. Raises RevisionMismatch where another revision is than is expected."""
@@ -396,12 +417,12 @@ class Records:
         return None if found is None else found.user_id
 
 
-def _require_room(put: Put, draft: RecordDraft) -> None:
+def _require_room(kind: Kind, draft: RecordDraft, uploaded: Uploaded | None = None) -> None:
     """Raise BodyTooLong where a body is, or may be once its parts are together."""
-    limit = put.kind.longest_body
-    size = put.uploaded.parts * PART_BYTES if put.uploaded else len(draft.body)
+    limit = kind.longest_body
+    size = uploaded.parts * PART_BYTES if uploaded else len(draft.body)
     if limit is not None and size > limit:
-        raise BodyTooLong(put.kind.name, limit)
+        raise BodyTooLong(kind.name, limit)
 
 
 def _above(place: Partition) -> Iterator[tuple[Partition, bytes]]:

@@ -5,7 +5,7 @@ What applies, deletes, exports, repairs and checks records does so by these decl
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
 from operator import attrgetter
 from typing import Any, Literal, TypeAlias
@@ -487,6 +487,13 @@ VECTORS = Kind(
     is_searched=True,
 )
 """The vectors of a user in a collection, or (under an empty user) those without a user."""
+
+
+def draft_vectors(collection_id: str, user_id: str, bodies: Iterable[tuple[str, bytes]]) -> Iterator[RecordDraft]:
+    """What VECTORS makes of vectors of one partition in wire form, each beside its id. None is read for that."""
+    partition = VECTORS.encode_partition(collection_id, user_id)
+    for vector_id, body in bodies:
+        yield RecordDraft(partition, VECTORS.encode_key(vector_id), user_id, (collection_id, len(body)), None, body)
 
 
 STORE_ITEMS = Kind(

@@ -28,6 +28,7 @@ from remora_server.domain.transfers import (
     plan_import,
     require_distinct,
 )
+from remora_server.domain.vectors import FLOAT_BYTES
 from remora_server.storage.commit import changes
 from remora_server.storage.commit.commands import Planned
 from remora_server.storage.database.chosen import between
@@ -134,11 +135,12 @@ class Imports:
     def _joined(self, write: Write, drafts: Sequence[_Draft], now: int) -> Iterator[Move]:
         """What changes of collections that are not imported themselves. Raises DimensionMismatch."""
         given = {each.message.id: each.message for each in drafts if isinstance(each.message, VectorCollection)}
-        by_collection: dict[str, list[tuple[str, Vector]]] = {}
+        by_collection: dict[str, list[tuple[str, int]]] = {}
         for field, vector in _vectors(drafts):
-            by_collection.setdefault(vector.collection_id, []).append((f"{field}.values", vector))
-        for collection_id, vectors in by_collection.items():
-            yield from self._collections.joined(write, collection_id, vectors, now, given.get(collection_id))
+            dimension = len(vector.values) // FLOAT_BYTES
+            by_collection.setdefault(vector.collection_id, []).append((f"{field}.values", dimension))
+        for collection_id, dimensions in by_collection.items():
+            yield from self._collections.joined(write, collection_id, dimensions, now, given.get(collection_id))
 
     def _into_conversation(
         self, write: Write, given: Import, drafts: Sequence[_Draft], found: AcceptedConversation | None, now: int
