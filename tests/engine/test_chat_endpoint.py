@@ -79,6 +79,24 @@ def test_a_text_that_was_cut_off_says_so(server: ChatServer, model: ChatEndpoint
     assert complete(model) == Completion("Half a", "scribe", truncated=True)
 
 
+@pytest.mark.parametrize(
+    ("said", "answer"),
+    [
+        ("<think>\nThey met.\n</think>\n\nTea is ready", "Tea is ready"),
+        (" <think></think>Tea is ready", "Tea is ready"),
+        ("They met: so it is tea.\n</think>\nTea is ready ", "Tea is ready"),
+        ("Tea is ready, and <think>it</think> is hot", "Tea is ready, and <think>it</think> is hot"),
+        ("Tea is <think> ready", "Tea is <think> ready"),
+    ],
+)
+def test_what_the_model_reasons_before_its_answer_is_left_out(
+    server: ChatServer, model: ChatEndpoint, said: str, answer: str
+) -> None:
+    server.behaviour = answers(completion(said))
+
+    assert complete(model) == Completion(answer, "scribe")
+
+
 def test_the_key_comes_from_its_file_as_it_is_now(
     server: ChatServer, models: Callable[..., ChatEndpoint], tmp_path: Path
 ) -> None:
@@ -125,6 +143,8 @@ def test_what_may_pass_is_tried_again(server: ChatServer, model: ChatEndpoint, s
         (completion(None), "no text"),
         (completion(" \n"), "no text"),
         (completion(["a"]), "no text"),
+        (completion("<think>They met", "length"), "reasoning and no answer"),
+        (completion("<think>They met</think>"), "reasoning and no answer"),
         (completion("x" * (2 << 20)), "longer than"),
         (error(500, "boom"), r"answered 500 \(boom\)"),
         (error(429), r"answered 429 \(some_error\)"),

@@ -15,6 +15,12 @@ no other.
 """
 
 
+REASONING, REASONED = "<think>", "</think>"
+"""Around the reasoning of models like DeepSeek-R1 and Qwen3. Servers that do not tell it apart send it before the
+answer; some leave out the first tag, which is in the prompt there.
+"""
+
+
 class WrongReply(Exception):
     """A reply without a text. The message says why, without contents."""
 
@@ -26,7 +32,7 @@ def encode_request(model: str, prompt: Prompt, max_tokens: int, limit: str) -> b
 
 
 def decode_reply(body: bytes, model: str) -> Completion:
-    """The text of the first choice. Raises WrongReply."""
+    """The text of the first choice, without reasoning before it. Raises WrongReply."""
     try:
         choice = json.loads(body)["choices"][0]
         text, reason = choice["message"]["content"], choice.get("finish_reason")
@@ -34,5 +40,20 @@ def decode_reply(body: bytes, model: str) -> Completion:
         raise WrongReply("the reply is not a chat completion") from error
     if not isinstance(text, str) or not text.strip():
         raise WrongReply("the reply has no text")
+    answer = _answer(text.strip())
+    if not answer:
+        raise WrongReply(
+            "the reply has the model's reasoning and no answer: reasoning takes all tokens that it may have"
+        )
     # JSON can contain half of a surrogate pair, which is not valid text.
-    return Completion(text.encode("utf-8", "replace").decode().strip(), model, truncated=reason == "length")
+    return Completion(answer.encode("utf-8", "replace").decode(), model, truncated=reason == "length")
+
+
+def _answer(text: str) -> str:
+    """What is behind the reasoning that a text begins with; empty if it does not end."""
+    reasoning, end, answer = text.partition(REASONED)
+    begins = reasoning.startswith(REASONING)
+    if not end:
+        return "" if begins else text
+    is_quoted = REASONING in reasoning.removeprefix(REASONING)
+    return text if is_quoted else answer.strip()
