@@ -5,6 +5,7 @@ The only module that knows all parts; they know nothing of it.
 
 from __future__ import annotations
 
+import gc
 import logging
 import os
 import platform
@@ -193,6 +194,9 @@ def _start(settings: Settings, loaded: Callable[[], Models], beside: Sequence[Fa
     for probe in probes:
         # Before the first call: who is ready is measured.
         probe.show(_metrics(server, store, process, probe.is_ready, partial(overflow.status, None)))
+    # What is there by now stays until the end: a search for garbage among it would keep all threads waiting for 15 ms.
+    gc.freeze()
+    closing.callback(gc.unfreeze)
     server.start(
         handlers,
         embedders.dimension_of,
