@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping
 from datetime import UTC, datetime
+from pathlib import Path
 
 import pytest
 from tests.patience import PATIENCE
@@ -87,6 +88,17 @@ def test_what_a_user_says_no_longer_holds_ends(memory: Remora) -> None:
     assert facts.extract("I no longer live in Munich.").ended == []
     assert [fact.object for fact in facts.extract("I live in Munich again.")] == ["Munich"]
     assert {fact.object for fact in facts.list_facts()} == {"Munich", "tea"}
+
+
+def test_a_reply_shows_what_its_own_write_ended(tmp_path: Path) -> None:
+    with Remora.start(data=tmp_path / "data", timeout=PATIENCE) as memory:
+        for number in range(10):
+            facts = memory.user(f"user {number}").facts
+            facts.extract("I live in Munich.")
+
+            [munich] = facts.extract("I no longer live in Munich.").ended
+
+            assert munich == facts.get(munich.id)
 
 
 def test_where_nothing_is_recorded_what_ended_gives_nothing(memory: Remora) -> None:

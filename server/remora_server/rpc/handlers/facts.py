@@ -76,14 +76,15 @@ class FactHandlers(Struct, frozen=True):
         if found.drafts and outcome is None:  # nothing is written
             read = Read(write.tenant_id, deadline=write.deadline)
             ending, _ = self.facts.ending(read, request.user_id, found.drafts)
-            reply.ended.extend(self._recorded(write, request.user_id, ending))
+            reply.ended.extend(self._recorded(read, request.user_id, ending))
         elif outcome is not None:
+            read = Read(write.tenant_id, outcome.revision, write.deadline)
             reply.ids.extend(_ids(outcome))
             reply.revision = outcome.revision
-            reply.ended.extend(self._recorded(write, request.user_id, outcome.ended))
+            reply.ended.extend(self._recorded(read, request.user_id, outcome.ended))
             if not are_of(reply.ids, found.added):
                 del reply.facts[:]
-                reply.facts.extend(self._recorded(write, request.user_id, reply.ids))
+                reply.facts.extend(self._recorded(read, request.user_id, reply.ids))
         return reply
 
     def _found(self, request: pb.ExtractFactsRequest, read: Read) -> Extracted:
@@ -95,13 +96,11 @@ class FactHandlers(Struct, frozen=True):
             read, where.conversation_id, request.user_id, where.after_sequence, by_patterns=request.by_patterns
         )
 
-    def _recorded(self, write: Write, user_id: str, ids: Iterable[str]) -> Iterator[fact_pb2.Fact]:
+    def _recorded(self, read: Read, user_id: str, ids: Iterable[str]) -> Iterator[fact_pb2.Fact]:
         """Facts as they are recorded now, as far as they are there."""
         for fact_id in ids:
             with suppress(FactNotFound):
-                yield wire.shown_fact(
-                    self.facts.get(Read(write.tenant_id, deadline=write.deadline), user_id, fact_id)[0]
-                )
+                yield wire.shown_fact(self.facts.get(read, user_id, fact_id)[0])
 
     @quick
     def get_fact(self, call: Call, request: pb.GetFactRequest) -> pb.GetFactResponse:
