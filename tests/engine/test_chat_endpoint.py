@@ -215,6 +215,47 @@ def test_an_endpoint_that_fails_all_the_time_is_left_alone(
     assert len(server.asked) == FAILURES * ATTEMPTS
 
 
+def test_callers_without_patience_take_the_endpoint_from_nobody(server: ChatServer, model: ChatEndpoint) -> None:
+    server.behaviour = lambda _asked: server.hang()
+    for timeout in (0.05, 0.05, 0.05, 0.05, 0.0):
+        with pytest.raises(ChatModelFailed, match=r"in time|no time left"):
+            complete(model, timeout=timeout)
+    assert model.failure == ""
+
+    server.behaviour = lambda _asked: None
+    assert complete(model).text
+
+
+def test_a_request_that_is_refused_for_what_it_says_takes_the_endpoint_from_nobody(
+    server: ChatServer, model: ChatEndpoint
+) -> None:
+    complete(model)
+    server.behaviour = answers(error(400, "content_filter"))
+    for _ in range(FAILURES + 1):
+        with pytest.raises(ChatModelFailed, match="content_filter"):
+            complete(model)
+    assert "content_filter" in model.failure
+
+    server.behaviour = lambda _asked: None
+    assert complete(model).text
+    assert model.failure == ""
+
+
+def test_a_pause_that_the_endpoint_asks_for_outlasts_other_failures(server: ChatServer, model: ChatEndpoint) -> None:
+    server.behaviour = answers(error(429, "slow_down", retry_after="5000"), error(500))
+    with ThreadPoolExecutor(2) as pool:
+        failures = [pool.submit(complete, model) for _ in range(2)]
+        for failure in failures:
+            with pytest.raises(ChatModelFailed):
+                failure.result(PATIENCE)
+
+    asked = len(server.asked)
+    with pytest.raises(ChatModelFailed) as raised:
+        complete(model)
+    assert raised.value.wait > 100
+    assert len(server.asked) == asked
+
+
 def test_a_hanging_endpoint_holds_nobody_beyond_the_time_limit(
     server: ChatServer, models: Callable[..., ChatEndpoint]
 ) -> None:

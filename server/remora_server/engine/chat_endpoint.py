@@ -22,6 +22,8 @@ PAUSE_SECONDS = 0.5
 ANSWER_BYTES, ANSWER_BYTES_PER_TOKEN = 1 << 20, 128
 """The longest answer of an endpoint has so many bytes, and so many more for each token."""
 
+LATE = "the endpoint does not answer in time"
+
 _BAD_REQUEST = 400
 _PASSING = (408, 409, 425, 429, 500, 502, 503, 504)
 """Statuses after which the same request may succeed."""
@@ -45,6 +47,10 @@ class _Passing(Exception):
     def __init__(self, cause: str, wait: float = 0.0) -> None:
         super().__init__(cause)
         self.wait = wait
+
+
+class _OutOfTime(ChatModelFailed):
+    """The caller has less time than a request may take, which says nothing of the endpoint."""
 
 
 class _FormRefused(ChatModelFailed):
@@ -80,8 +86,13 @@ class ChatEndpoint:
         self._require_leave()
         try:
             completion = self._persistently(prompt, max_tokens, time.monotonic() + timeout)
+        except _OutOfTime:
+            raise
+        except _FormRefused as error:  # it may be for what this one request says
+            self._note(str(error))
+            raise
         except ChatModelFailed as error:
-            self._not_before = time.monotonic() + error.wait
+            self._not_before = max(self._not_before, time.monotonic() + error.wait)
             self._breaker.failed()
             self._note(str(error))
             raise
@@ -116,16 +127,22 @@ class ChatEndpoint:
         raise AssertionError("the last attempt returns or raises")
 
     def _attempt(self, prompt: Prompt, max_tokens: int, until: float) -> Completion:
-        """Ask once. Raises _Passing, ChatModelFailed."""
+        """Ask once. Raises _Passing, _OutOfTime, ChatModelFailed."""
         timeout = min(self._options.timeout, until - time.monotonic())
         if timeout <= 0:
-            raise ChatModelFailed("there is no time left to ask the endpoint")
+            raise _OutOfTime("there is no time left to ask the endpoint")
+        end = time.monotonic() + timeout
         try:
             return self._flights.wait(partial(self._asked, prompt, max_tokens, timeout), timeout)
         except FlightFailed as error:
             raise ChatModelFailed(str(error)) from error
         except TimeoutError:
-            raise _Passing("the endpoint does not answer in time") from None
+            failure = _Passing(LATE)
+        except _Passing as error:
+            failure = error
+        if timeout < self._options.timeout and time.monotonic() >= end:
+            raise _OutOfTime(LATE)
+        raise failure
 
     def _asked(self, prompt: Prompt, max_tokens: int, timeout: float) -> Completion:
         """Ask with the name of the bound on tokens that the endpoint accepts. Raises _Passing, ChatModelFailed."""
