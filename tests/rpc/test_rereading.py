@@ -104,3 +104,15 @@ def test_a_file_that_cannot_be_used_is_not_read_again_until_it_changes(
     tokens.replace()
 
     eventually(lambda: told == [(2, 0)])
+
+
+def test_a_file_that_was_refused_for_its_mode_is_read_again_once_its_mode_is_another(
+    tokens: Watched, told: list[tuple[int, int]]
+) -> None:
+    tokens.failures = [CredentialFileError("others may read it", "chmod 600")]
+    tokens.replace()
+    eventually(lambda: tokens.read == 1)
+
+    tokens.file.chmod(0o600)
+
+    eventually(lambda: told == [(2, 0)])

@@ -18,7 +18,7 @@ LOOK_SECONDS = 0.5
 
 logger = logging.getLogger(__name__)
 
-State: TypeAlias = "tuple[tuple[int, int, int, int] | None, ...]"
+State: TypeAlias = "tuple[tuple[int, ...] | None, ...]"
 """What changes with files."""
 
 
@@ -99,10 +99,10 @@ def state_of(files: Sequence[Path]) -> State:
     return tuple(map(_state_of, files))
 
 
-def _state_of(file: Path) -> tuple[int, int, int, int] | None:
-    """What changes with a file, also where a symbolic link is turned to another one, as Kubernetes does."""
+def _state_of(file: Path) -> tuple[int, ...] | None:
+    """What changes with a file or its mode, also where a symbolic link is turned to another one, as Kubernetes does."""
     try:
         found = file.stat()
     except OSError:
         return None
-    return found.st_dev, found.st_ino, found.st_mtime_ns, found.st_size
+    return found.st_dev, found.st_ino, found.st_mtime_ns, found.st_ctime_ns, found.st_size
