@@ -400,6 +400,25 @@ def test_the_server_embeds_where_the_index_has_no_embeddings(server: Server, ten
         assert keys(store.search(NS, query="railway")) == ["train", "cat"]
 
 
+def test_an_item_that_a_long_batch_puts_twice_is_never_gone(store: RemoraStore) -> None:
+    store.put(("a",), "twice", {"turn": 0})
+    before = store.get(("a",), "twice")
+    long = {"text": "x" * (1 << 20)}
+
+    store.batch(
+        [
+            PutOp(("a",), "twice", {"turn": 1}),
+            *(PutOp(("a",), f"long {number}", long) for number in range(4)),
+            PutOp(("a",), "twice", {"turn": 2}),
+        ]
+    )
+
+    after = store.get(("a",), "twice")
+    assert before is not None
+    assert after is not None
+    assert (after.value, after.created_at) == ({"turn": 2}, before.created_at)
+
+
 def test_created_at_stays_and_times_have_microseconds_and_a_zone(store: RemoraStore) -> None:
     store.put(NS, "a", {"n": 1})
     first = store.get(NS, "a")

@@ -240,16 +240,19 @@ class Batch:
         return batch
 
     def _puts(self) -> Iterable[tuple[int, PutOp]]:
-        """The writes that put an item: of several of one item, the last."""
-        last = {(tuple(op.namespace), op.key): at for at, op in enumerate(self.ops) if isinstance(op, PutOp)}
-        puts = ((at, cast("PutOp", self.ops[at])) for at in last.values())
+        """The writes that put an item."""
+        puts = ((at, cast("PutOp", self.ops[at])) for at in self._writes())
         return [(at, op) for at, op in puts if op.value is not None]
+
+    def _writes(self) -> list[int]:
+        """The writes that take effect: of several of one item, the last."""
+        last = {(tuple(op.namespace), op.key): at for at, op in enumerate(self.ops) if isinstance(op, PutOp)}
+        return sorted(last.values())
 
     def requests(self, vectors: Vectors, queries: Vectors) -> Iterable[tuple[list[int], wire.ExecuteOperationsRequest]]:
         """The requests, mostly one, and which operations are in each: the reads come first."""
-        asked = [at for at in range(len(self.ops)) if not self._reaches_nothing(at)]
-        reads = [at for at in asked if not isinstance(self.ops[at], PutOp)]
-        writes = [at for at in asked if isinstance(self.ops[at], PutOp)]
+        reads = [at for at, op in enumerate(self.ops) if not (isinstance(op, PutOp) or self._reaches_nothing(at))]
+        writes = [at for at in self._writes() if not self._reaches_nothing(at)]
         # What follows the first page is read by itself: no write may come before that.
         begins = writes[0] if writes and any(_has_pages(self.ops[at]) for at in reads) else None
         request, held, size = wire.ExecuteOperationsRequest(), list[int](), 0
