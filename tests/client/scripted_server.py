@@ -17,6 +17,7 @@ from google.rpc.status_pb2 import Status
 
 from remora.v1 import (
     admin_service_pb2,
+    checkpoint_service_pb2,
     conversation_service_pb2,
     history_service_pb2,
     memory_service_pb2,
@@ -29,6 +30,7 @@ from remora.v1 import (
 
 FILES = (
     admin_service_pb2,
+    checkpoint_service_pb2,
     conversation_service_pb2,
     history_service_pb2,
     memory_service_pb2,

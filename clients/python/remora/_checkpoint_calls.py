@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from remora._requests import REQUEST_BYTES
-from remora._saved_checkpoints import Saved, in_requests, omitted
+from remora._saved_checkpoints import Missing, Saved, in_requests, omitted
 from remora._sync.client import Remora
 from remora.v1 import checkpoint_service_pb2 as wire
 
@@ -24,8 +24,11 @@ class Blocking:
     def __init__(self, client: Remora, timeout: float) -> None:
         self.client = client
         self._calls = client._calls  # noqa: SLF001 - of this package
-        self._stubs = self._calls.stubs.checkpoints
         self._timeout = timeout
+
+    @property
+    def _stubs(self) -> Any:  # noqa: ANN401 - the generated stub
+        return self._calls.stubs.checkpoints
 
     def save(self, saved: Saved) -> None:
         """Saves a checkpoint or what a task wrote."""
@@ -101,13 +104,9 @@ class Blocking:
         return found
 
     def _fill(self, value: wire.Value, request: wire.ReadCheckpointValueRequest) -> None:
-        parts: list[bytes] = []
-        while request.offset < value.size:
-            part = self._calls.read(self._stubs.ReadCheckpointValue, request, self._timeout * LONG_WORK)
-            parts.append(part.data)
-            value.type = part.type
-            request.offset += len(part.data)
-        value.data = b"".join(parts)
+        missing = Missing(value, request)
+        while missing:
+            missing.add(self._calls.read(self._stubs.ReadCheckpointValue, missing.request, self._timeout * LONG_WORK))
 
 
 def name_of(found: wire.FoundCheckpoint) -> wire.CheckpointName:

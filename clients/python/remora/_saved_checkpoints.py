@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any, cast
 
 from remora._requests import REQUEST_BYTES
+from remora.errors import InternalError
 from remora.v1 import checkpoint_pb2
 from remora.v1 import checkpoint_service_pb2 as wire
 
@@ -118,6 +119,36 @@ def omitted(
                     thread_id=config.thread_id, checkpoint_ns=config.checkpoint_ns, write=named
                 ),
             )
+
+
+class Missing:
+    """A value that a reply had no room for, as it is read part by part. It may be replaced meanwhile."""
+
+    def __init__(self, value: wire.Value, request: wire.ReadCheckpointValueRequest) -> None:
+        self.request = request
+        """What reads the next part."""
+        self._value = value
+        self._size = value.size
+        self._parts: list[bytes] = []
+        self._revision = 0
+
+    def __bool__(self) -> bool:
+        """Whether a part is missing."""
+        return self.request.offset < self._size
+
+    def add(self, part: wire.ReadCheckpointValueResponse) -> None:
+        """Takes the next part; if it is of another value than those before, all are read again."""
+        if self._parts and part.value_revision != self._revision:
+            self._parts.clear()
+            self.request.offset = 0
+            return
+        self._revision, self._size = part.value_revision, part.size
+        self._parts.append(part.data)
+        self.request.offset += len(part.data)
+        if not self:
+            self._value.type, self._value.data = part.type, b"".join(self._parts)
+        elif not part.data:
+            raise InternalError("a value of a checkpoint ends before its size")
 
 
 def set_version(message: checkpoint_pb2.Version, given: str | float) -> None:

@@ -13,7 +13,7 @@ from typing import Any, Generic, TypeVar
 from remora import AsyncRemora, Remora
 from remora._checkpoint_calls import LONG_WORK, Blocking, name_of, new_id
 from remora._requests import REQUEST_BYTES
-from remora._saved_checkpoints import MOST_AT_ONCE, Saved, in_requests, omitted
+from remora._saved_checkpoints import MOST_AT_ONCE, Missing, Saved, in_requests, omitted
 from remora._status import closed_meanwhile
 from remora.errors import DeadlineExceededError, RemoraError, UnavailableError
 from remora.v1 import checkpoint_service_pb2 as wire
@@ -173,13 +173,10 @@ class Concurrent:
         return found
 
     async def _fill(self, value: wire.Value, request: wire.ReadCheckpointValueRequest) -> None:
-        parts: list[bytes] = []
-        while request.offset < value.size:
-            part = await self._calls.read(self._stubs.ReadCheckpointValue, request, self._timeout * LONG_WORK)
-            parts.append(part.data)
-            value.type = part.type
-            request.offset += len(part.data)
-        value.data = b"".join(parts)
+        missing = Missing(value, request)
+        while missing:
+            patience = self._timeout * LONG_WORK
+            missing.add(await self._calls.read(self._stubs.ReadCheckpointValue, missing.request, patience))
 
 
 class Tick(Generic[T, R]):
@@ -223,9 +220,8 @@ class Tick(Generic[T, R]):
             else:
                 for asked, answer in zip(group, answers, strict=True):
                     await self._answer([asked], [answer])
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - it is raised where the answers are awaited
             fail(error, answers)
-            raise
 
 
 def may_be_of_one(error: Exception) -> bool:
