@@ -167,7 +167,7 @@ class RemoraStore(_Memory, BaseStore):
             tick = self._loops.pop(asyncio.get_running_loop(), None)
         if tick is not None:
             await tick.client.close()
-        self.close()
+        await asyncio.to_thread(self.close)  # the sweeper may be within a call
 
     @property
     def _blocking(self) -> Remora:
