@@ -19,6 +19,7 @@ import { Connection, FailedCall, type TlsOptions } from "./connection.js";
 import { requireOwnDefault, targetOf } from "./endpoint.js";
 import { ClientClosedError, RemoraError, RevisionUnknownError } from "./errors.js";
 import type { Origin } from "./generated/remora/v1/calls_pb.js";
+import { AddFactsRequestSchema, AddMemoryItemsRequestSchema } from "./generated/remora/v1/memory_service_pb.js";
 import { invalidField, otherType, requireKnown, requireString, shown, wrongType } from "./refusals.js";
 import { pauseBeforeRetry } from "./retry.js";
 import { requireShape } from "./shapes.js";
@@ -27,7 +28,10 @@ import { type Dated, withTimestamps } from "./times.js";
 
 /** What a call may be given besides its request. */
 export interface CallOptions {
-  /** Milliseconds until the call's deadline, retries included. Default: the client's `timeoutMs`. */
+  /**
+   * Milliseconds until the call's deadline, retries included. Default: the client's `timeoutMs`; where facts or memory items
+   * are added, 30 more for each but the first.
+   */
   timeoutMs?: number | undefined;
   /** Cancels the call. */
   signal?: AbortSignal | undefined;
@@ -37,6 +41,9 @@ export interface CallOptions {
    */
   requestId?: string | undefined;
 }
+
+/** How long a write may take in addition for each text but the first that the server embeds: several times what the built-in model needs. */
+const EMBEDDING_MS = 30;
 
 const OPTIONS = ["timeoutMs", "signal", "requestId"] as const satisfies readonly (keyof CallOptions)[];
 
@@ -143,8 +150,9 @@ export class Calls {
     method: DescMethod,
     request: Message,
     requestId: string,
-    { timeoutMs: allowedMs = this.#settings.timeoutMs, signal }: CallOptions,
+    { timeoutMs, signal }: CallOptions,
   ): Promise<Uint8Array> {
+    const allowedMs = timeoutMs ?? this.#settings.timeoutMs + EMBEDDING_MS * Math.max(0, embeddedIn(request) - 1);
     const message = encoded(method.input, request);
     const began = performance.now();
     const deadline = began + requireTimeout(allowedMs);
@@ -186,6 +194,14 @@ export class Calls {
       signal,
     });
   }
+}
+
+/** How many texts the server embeds before it answers a write. */
+function embeddedIn(request: Message): number {
+  if (isMessage(request, AddFactsRequestSchema)) {
+    return request.facts.length;
+  }
+  return isMessage(request, AddMemoryItemsRequestSchema) ? request.items.length : 0;
 }
 
 /**

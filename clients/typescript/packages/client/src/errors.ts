@@ -297,9 +297,10 @@ export class UploadNamedError extends FailedPreconditionError {}
 /** There is no such value of a channel or of a write. */
 export class CheckpointValueNotFoundError extends NotFoundError {}
 
-/** There is no such span. */
+/** There is no such receipt: it has expired, its user was deleted, or the server was killed before it was written. */
 export class ReceiptNotFoundError extends NotFoundError {}
 
+/** There is no such span. */
 export class SpanNotFoundError extends NotFoundError {}
 
 /** Another write came first: read again, and decide again. */

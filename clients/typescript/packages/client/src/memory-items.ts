@@ -66,7 +66,7 @@ export class MemoryItems {
 
   /**
    * Adds a text, an item or several, all or none, and returns their ids. One with a known id is replaced. They are found by
-   * the next search: the server embeds them before it answers, which takes up to 30 ms for each.
+   * the next search: the server embeds them before it answers.
    */
   async add(
     items: string | NewMemoryItem | readonly (string | NewMemoryItem)[],

@@ -249,6 +249,24 @@ describe("a write", () => {
     assert.match((await failureOf(blocks.vector.update("c", "I like tea."))).message, /the same call with requestId/);
   });
 
+  test("whose texts the server embeds has 30 ms more for each but the first, unless it is given a timeout", async () => {
+    const items = (count: number) => Array.from({ length: count }, (_, place) => `item ${place}`);
+    const facts = items(101).map((object) => ({ subject: "user", predicate: "likes", object }));
+    const client = connect({ timeoutMs: 1_000_000 });
+    const { memoryItems } = client.user("ana");
+
+    await memoryItems.add(items(1));
+    await memoryItems.add(items(101));
+    await memoryItems.add(items(101), { timeoutMs: 500_000 });
+    await client.facts("ana").add(facts);
+
+    const allowed = server.calls.map(({ headers }) => timeoutOf(headers["grpc-timeout"]));
+    for (const [place, expected] of [1_000_000, 1_003_000, 500_000, 1_003_000].entries()) {
+      const found = allowed[place] ?? 0;
+      assert.ok(found > expected - 2_500 && found <= expected, `${found} of ${expected}`);
+    }
+  });
+
   test("takes one request id, in its request or beside it", async () => {
     await remora.conversations.appendMessages({ ...APPEND, requestId: "mine" }, { requestId: "mine" });
     await assert.rejects(
@@ -532,3 +550,9 @@ describe("a misspelt name", () => {
     assert.equal(server.calls.length, 0);
   });
 });
+
+/** Milliseconds of gRPC's header. */
+function timeoutOf(header: string | string[] | undefined): number {
+  const [, digits, unit = ""] = /^(\d+)([mS])$/.exec(String(header)) ?? [];
+  return Number(digits) * (unit === "S" ? 1_000 : 1);
+}
