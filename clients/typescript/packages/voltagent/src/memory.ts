@@ -267,6 +267,7 @@ export class RemoraMemory extends Memory {
     this.#creations.forget(id);
     this.#known.forget(id);
     await this.#storage.deleteConversation(id, options);
+    this.#known.forget(id); // a read that was under way may have remembered it
   }
 
   override async saveConversationSteps(steps: ConversationStepRecord[]): Promise<void> {

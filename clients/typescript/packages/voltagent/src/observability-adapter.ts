@@ -241,6 +241,7 @@ export class RemoraObservabilityAdapter implements ObservabilityStorageAdapter {
 
 /** Puts it last, and forgets the first if there are more than so many. */
 function remember<T>(known: Map<string, T>, key: string, value: T, most: number): void {
+  known.delete(key);
   known.set(key, value);
   const [oldest] = known.keys();
   if (known.size > most && oldest !== undefined) {

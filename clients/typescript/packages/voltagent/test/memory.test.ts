@@ -354,6 +354,24 @@ describe("what is known of conversations", () => {
     assert.deepEqual(ids(await lenient.getMessages("u", "new")), ["a"]);
   });
 
+  test("a conversation that is read while it is deleted is gone afterwards", async () => {
+    const { client } = counted(options);
+    const memory = remembering({ client });
+    await conversation(memory);
+    const { deleteConversation } = client.conversations;
+    Object.assign(client.conversations, {
+      deleteConversation: async (...given: Parameters<typeof deleteConversation>) => {
+        assert.notEqual(await memory.getConversation("c"), null);
+        return deleteConversation(...given);
+      },
+    });
+
+    await memory.deleteConversation("c");
+
+    assert.equal(await memory.getConversation("c"), null);
+    client.close();
+  });
+
   test("a conversation is asked for once, and its own changes are seen at once", async () => {
     const { client, calls } = counted(options);
     const memory = remembering({ client });
