@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
+import time
 from collections.abc import Iterator, Sequence
 
 import pytest
@@ -82,3 +83,34 @@ def test_no_write_begins_when_the_time_to_stop_is_over(queued: Queued, caplog: p
     assert queued.store.written == queued.ids[:1]
     [lost] = [record for record in caplog.records if record.levelno == logging.WARNING]
     assert vars(lost)["receipts"] == len(queued.ids) - 1
+
+
+class BrokenStore(SlowStore):
+    """A store that fails, in a way that nobody expects, with one receipt."""
+
+    def __init__(self, broken: str) -> None:
+        super().__init__()
+        self.broken = broken
+
+    def write(self, _write: Write, drafts: Sequence[ReceiptDraft], _lifetime: int) -> None:
+        if any(draft.id == self.broken for draft in drafts):
+            raise ZeroDivisionError
+        self.written += [draft.id for draft in drafts]
+
+
+def test_what_cannot_be_written_keeps_the_others_waiting_for_one_repeat_and_is_logged(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(receipt_book, "BATCH", 1)
+    store = BrokenStore("broken")
+    book = ReceiptBook(store, days=30)
+    for receipt_id in ("first", "broken", "last"):
+        book.leave(_draft(receipt_id))
+    book.start()
+
+    book.settle(time.monotonic() + PATIENCE)
+
+    assert store.written == ["first", "last"]
+    assert book.failure == ""
+    assert [record for record in caplog.records if record.getMessage().startswith("receipts are lost")]
+    book.close()

@@ -42,6 +42,8 @@ class ReceiptBook:
         self._bytes = 0
         self._taken = self._done = self._settling = 0
         self._refused = self._stopping = False
+        self._has_failed = False
+        """Whether the last batch failed in an unknown way. Those behind it wait for one repeat, and no longer."""
         self._until = math.inf
         """When `close` has no more time."""
         self._changed = new_condition(Level.LEAF)
@@ -133,8 +135,14 @@ class ReceiptBook:
         except RemoraError as error:
             self._refuse(error, is_final=False)
             self._pause(len(batch))
+        except Exception:
+            if not self._has_failed:
+                self._has_failed = True
+                raise  # the thread is restarted
+            logger.exception("receipts are lost: to write them fails", extra={"receipts": len(batch)})
+            self._drop(len(batch))
         else:
-            self._refused = False
+            self._refused = self._has_failed = False
             self._drop(len(batch))
 
     def _refuse(self, error: RemoraError, *, is_final: bool) -> None:
