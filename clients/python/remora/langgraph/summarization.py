@@ -14,6 +14,7 @@ from remora.langgraph._server import Options, Server
 from remora.langgraph.messages import REMOVE_ALL_MESSAGES
 from remora.messages import Message
 from remora.short_term import KEEP_MESSAGES, SUMMARY_PREFIX, Summarize, Summary
+from remora.v1 import conversation_service_pb2
 
 IS_SUMMARY = {"lc_source": "summarization"}
 """What LangChain marks its own summaries with."""
@@ -86,7 +87,7 @@ class SummarizationNode(Runnable[Any, dict[str, Any]]):
         chat = self._conversation(self._server.blocking.client, config)
         if not self._append(chat, messages):
             return self._update(messages, (), None)
-        if self.model is not None:
+        if self.model is not None and _may_be_over(chat._calls.read(*_plan(chat))):  # noqa: SLF001 - of this package
             for keep in _ever_fewer(self.policy.keep_messages):
                 chat.summarize(self._write, keep_messages=keep, if_over=True, model=self._model_name)
         window = chat.messages(None)  # before its summary: what that covers as well is left out
@@ -98,7 +99,7 @@ class SummarizationNode(Runnable[Any, dict[str, Any]]):
         chat = self._conversation(self._server.concurrent.client, config)
         if not await self._aappend(chat, messages):
             return self._update(messages, (), None)
-        if self.model is not None:
+        if self.model is not None and _may_be_over(await chat._calls.read(*_plan(chat))):  # noqa: SLF001
             for keep in _ever_fewer(self.policy.keep_messages):
                 await chat.summarize(self._awrite, keep_messages=keep, if_over=True, model=self._model_name)
         window = await chat.messages(None)
@@ -259,6 +260,18 @@ def _is_summary(message: BaseMessage) -> bool:
 
 def _ids(messages: Iterable[Message]) -> set[str]:
     return {message.id for message in messages}
+
+
+def _plan(chat: Conversation | AsyncConversation) -> tuple[Any, conversation_service_pb2.PlanSummaryRequest]:
+    """The call that says whether a window is too long: then it names what a summary of all but one message covers."""
+    request = conversation_service_pb2.PlanSummaryRequest(
+        conversation_id=chat.id, user_id=chat.user_id, keep_messages=1, if_over=True
+    )
+    return chat._calls.stubs.conversations.PlanSummary, request  # noqa: SLF001 - of this package
+
+
+def _may_be_over(planned: conversation_service_pb2.PlanSummaryResponse) -> bool:
+    return planned.HasField("cover")
 
 
 def _ever_fewer(keep: int) -> Iterator[int]:
