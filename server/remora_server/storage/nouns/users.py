@@ -144,9 +144,11 @@ class Users:
         kinds = [kind for kind in self._records.kinds if (kind.of_user if owned else kind.is_cleared)]
         parameters = {"tenant": write.tenant_id, "user": user_id, "owned": owned}
         ids = [row[0] for row in self._database.rows(_conversations(kinds), parameters)]
-        with self._locks.all_of(write, ids), self._records.held_of_users(write):
+        with self._locks.all_of(write, ids):
             views = [(i, self._loader.accepted(write, i)) for i in ids]
-            yield [(conversation_id, view) for conversation_id, view in views if view is not None]
+            # Last: the writes of all records wait for these locks, and those of one conversation only for its own.
+            with self._records.held_of_users(write):
+                yield [(conversation_id, view) for conversation_id, view in views if view is not None]
 
     def _part(
         self,
