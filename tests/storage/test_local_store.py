@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import random
 import socket
 import struct
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
+from tests.patience import eventually
 from tests.storage.opening import READ, WRITE, messages, open_store, shown, take
 from tests.store.asking import draft
 
@@ -21,8 +24,9 @@ from remora_server.domain.replies import REPLY_BYTES
 from remora_server.domain.search import MessageVector
 from remora_server.domain.short_term import ShortTermPolicy, Trim
 from remora_server.domain.windows import Growth
+from remora_server.storage import local_store
 from remora_server.storage.database.database import Database
-from remora_server.storage.database.directory import DirectoryError
+from remora_server.storage.database.directory import DataDirectory, DirectoryError
 from remora_server.storage.local_store import LocalStore
 from remora_server.storage.schema.kinds import KINDS
 
@@ -63,6 +67,47 @@ class Growths:
 def test_an_append_to_no_conversation_is_told_how_to_make_one(store: LocalStore) -> None:
     with pytest.raises(ConversationNotFound, match="there is no conversation 'c': create_if_missing makes one"):
         store.messages.append(WRITE, "c", "u", [draft("hello")], None)
+
+
+def journals() -> int:
+    """How many threads of journals this process has."""
+    names = [task / "comm" for task in Path("/proc/self/task").iterdir()]
+    return sum(name.read_text() == "journal\n" for name in names if name.exists())
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux lists threads as files")
+def test_a_start_that_fails_at_its_end_leaves_nothing_open(directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = journals()
+    with monkeypatch.context() as patched:
+        patched.setattr(DataDirectory, "mark_begun", refuse)
+        with pytest.raises(DirectoryError, match="no room"):
+            open_store(directory)
+    eventually(lambda: journals() == before)
+
+    store = open_store(directory)
+    append(store, "tea")
+    assert journals() == before + 1
+    store.close()
+
+
+def refuse(_directory: DataDirectory) -> None:
+    raise OSError(errno.ENOSPC, "no room")
+
+
+def test_all_conversations_are_known_however_many_a_start_reads_at_once(
+    directory: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = open_store(directory)
+    for number in range(5):
+        append(store, "tea", conversation=f"c{number}")
+    store.close()
+    monkeypatch.setattr(local_store, "CONVERSATIONS_AT_ONCE", 2)
+
+    store = open_store(directory)
+
+    for number in range(5):
+        assert shown(store, f"c{number}", "sarah")
+    store.close()
 
 
 def test_of_messages_only_those_that_are_pruned_may_be_gone(store: LocalStore) -> None:

@@ -71,6 +71,8 @@ from remora_server.storage.transfer.imports import Imports
 
 logger = logging.getLogger(__name__)
 
+CONVERSATIONS_AT_ONCE = 10_000
+"""Of those that the start tells memory."""
 NO_ROOM = "there is no room on the disk"
 NO_MEMORY = "the database has too little memory"
 _COUNTS = "SELECT count(*), coalesce(sum(message_count), 0) FROM heads"
@@ -147,8 +149,13 @@ class LocalStore:
         else:
             require_database(self._directory)
             self._join_mending(options, count_tokens, self._directory)
-            self._directory.mark_begun()
-            _leave_operator_token(self._directory, options.operator_token)
+            try:
+                self._directory.mark_begun()
+                _leave_operator_token(self._directory, options.operator_token)
+            except BaseException:
+                self.core.close()
+                self.database.close()
+                raise
         self.applier.start()
         self.expiry.start()
         self.requests.start()
@@ -322,7 +329,7 @@ class LocalStore:
             )
         records = self.applier.catch_up()
         self.core.mark_applied(self.applier.applied, durable=self.database.logs)
-        self.core.know_conversations(self.database.rows("SELECT tenant_id, id FROM conversations"))
+        self.database.snapshot(self._know_conversations)
         self.requests = RequestIds(self.core, self.database, self.applier.applied)
         if self.applier.stuck:
             self._follow_unapplied(self.applier.stuck)
@@ -336,6 +343,12 @@ class LocalStore:
                 "seconds": round(time.monotonic() - began, 3),
             },
         )
+
+    def _know_conversations(self, cursor: duckdb.DuckDBPyConnection) -> None:
+        """Tell memory which conversations there are, some at a time: there may be millions."""
+        found = cursor.execute("SELECT tenant_id, id FROM conversations")
+        while keys := found.fetchmany(CONVERSATIONS_AT_ONCE):
+            self.core.know_conversations(keys)
 
     def _follow_unapplied(self, lack: Lack) -> None:
         """Have memory follow the records that the database cannot take now."""
