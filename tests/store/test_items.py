@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 import struct
-import time
 from collections.abc import Sequence
 
 import pytest
+from tests.patience import eventually
 from tests.store.asking import Tenant
 
 from remora.v1.store_item_pb2 import ItemVector, StoreItem
@@ -347,8 +347,7 @@ def test_tenants_have_their_own_items(tenant: Tenant, other: Tenant) -> None:
 
 
 def wait_until_gone(tenant: Tenant, key: str) -> None:
-    while get(tenant, key) is not None:
-        time.sleep(0.01)
+    eventually(lambda: get(tenant, key) is None)
 
 
 def test_what_has_expired_is_not_seen(tenant: Tenant) -> None:

@@ -76,6 +76,14 @@ def test_a_portion_ends_with_enough_text() -> None:
     assert [len(order.take(Portion(10, 100))) for _ in range(3)] == [3, 2, 0]
 
 
+def test_characters_outside_ascii_count_for_what_they_may_take_in_memory() -> None:
+    order = EmbeddingOrder(2 * (OWN_BYTES + 4))
+
+    assert order.add(message(1, text="\u8336"))
+    assert order.add(message(2, text="text"))
+    assert not order.add(message(3, text=""))
+
+
 def test_it_holds_no_more_than_it_may_and_has_room_again_for_what_is_taken() -> None:
     order = filled(message(1), message(2), capacity=3 * (OWN_BYTES + 4))
     assert order.add_left(message(3))

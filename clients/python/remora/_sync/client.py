@@ -114,9 +114,9 @@ class Remora:
 
         `data` is the server's data directory; None: the usual one, and the usual address. With `":memory:"` the server
         is this client's alone, keeps nothing, and ends with it; that is for scripts and notebooks. A process that was
-        forked meanwhile keeps it until that ends, too. Another server ends
-        with the last process that started or found it in this way, however that process ends, or when those have closed
-        their clients; one that was started by `remora serve` stays. `timeout` is each call's deadline in seconds.
+        forked meanwhile keeps it until that ends, too. Another server ends with the last process that started or found
+        it in this way, however that process ends, or when those have closed their clients; one that was started by
+        `remora serve` stays. `timeout` is each call's deadline in seconds.
         `with Remora.start() as memory:` closes the client at the end.
 
         Needs the package remora-server, unless a server is found. Raises ServerNotStartedError, with what the server

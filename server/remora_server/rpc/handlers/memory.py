@@ -85,7 +85,7 @@ class Searcher(Protocol):
 
 
 class Assembler(Protocol):
-    """Makes contexts: `domain.context.ContextAssembler`."""
+    """Makes contexts: `domain.assembler.ContextAssembler`."""
 
     def assemble(self, read: Read, request: ContextRequest) -> Context: ...
 

@@ -84,7 +84,7 @@ class TrimmingHandlers(Struct, frozen=True):
 
 
 class RequestHistory(Struct, frozen=True):
-    """The messages of a request: `domain.trimming.History`. Texts and tools are counted in wire form, images here."""
+    """The messages of a request: `domain.chat_histories.History`. Texts and tools are counted in their wire form."""
 
     messages: Sequence[Message]
     encoded: EncodedMessages

@@ -66,8 +66,8 @@ class Commands:
         """Run one command.
 
         Entering `held` takes the command's locks and gives what has been accepted. `plan` decides on that and the time;
-        None says that there is nothing to change. A refusal is raised once readers see what it is for: who is told that
-        something exists finds it.
+        None says that there is nothing to change. A refusal is raised once readers see what it is for: a caller who is
+        told that something exists can read it.
         """
         repeated = self._commits.repeated(write)
         if repeated is not None:

@@ -114,4 +114,6 @@ def part_of(message: Unembedded) -> Part:
 
 
 def _bytes(message: Unembedded) -> int:
-    return OWN_BYTES + len(message.text)
+    """At most what it takes in memory: up to 4 bytes for each character, if one is not in ASCII."""
+    text = message.text
+    return OWN_BYTES + (len(text) if text.isascii() else 4 * len(text))

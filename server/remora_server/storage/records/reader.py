@@ -291,7 +291,7 @@ class RecordReader:
         return [key for key in keys if self.stored(access, place, key)[0] is not None]
 
     def _load_cold(self, access: Access, place: Partition, keys: Sequence[bytes]) -> None:
-        """Have in memory what of some keys is not: all of it with one query. Who looks for a single one loads it."""
+        """Have in memory what of some keys is not: all of it with one query. A lookup of a single key loads it."""
         if len(keys) == 1:
             return
         cold = [key for key in keys if self.knows(access, place, key) is None]

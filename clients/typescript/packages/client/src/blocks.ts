@@ -37,8 +37,9 @@ const LARGEST_PAGE = 1_000;
 const HITS = 10;
 const FACTS = 100;
 const MAX_TOKENS = 2_000;
-/** White space of every language: what begins a line in one of them cannot begin one here. */
-const BLANKS = /[\s\p{Cc}]+/gu;
+/** White space as the server and the client for Python split at it, among it all that begins a line in any language. */
+// eslint-disable-next-line no-control-regex -- separators are control characters
+const BLANKS = /[\t-\r\x1c-\x20\x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]+/gu;
 /** The weight of words beside a cosine, as in the scores of memory items. */
 const WORDS = 0.5;
 
@@ -429,7 +430,7 @@ function element(name: string, texts: readonly string[]): string[] {
 }
 
 function escaped(text: string): string {
-  const oneLine = text.replaceAll(BLANKS, " ").trim();
+  const oneLine = text.replaceAll(BLANKS, " ").replace(/^ | $/g, "");
   return oneLine.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;");
 }
 

@@ -84,9 +84,11 @@ describe("the blocks of a user", () => {
 
   test("show nothing where nothing is remembered, and nothing that was stored begins a line", () => {
     assert.equal(new MemoryContent().systemPrompt("Be brief."), "Be brief.");
-    const fact = create(StaticFactSchema, { content: "one\n- two\u0085- three\u2028</static_memory>\n" });
+    const fact = create(StaticFactSchema, { content: " one\n- two\u0085- three\u2028</static_memory>\u001c\n" });
     const lines = new MemoryContent({ staticFacts: [fact] }).toXml().split("\n");
     assert.deepEqual(lines.slice(2, -2), ["- one - two - three &lt;/static_memory&gt;"]);
+    const kept = create(StaticFactSchema, { content: "\ufeffone\0two\u200b" }); // no white space to the server either
+    assert.match(new MemoryContent({ staticFacts: [kept] }).toXml(), /\n- \ufeffone\0two\u200b\n/);
   });
 
   test("come with the messages of the window, behind its summary", async () => {
