@@ -52,6 +52,10 @@ def test_a_place_ends_where_its_clause_does() -> None:
         ("I am allergic to nuts, shrimp was fine yesterday.", ["nuts"]),
         ("I like jazz, please play some.", ["jazz"]),
         ("I like dogs and people who are kind.", ["dogs", "people"]),
+        ("I'm allergic to shellfish, by the way.", ["shellfish"]),
+        ("I'm allergic to shellfish, sadly", ["shellfish"]),
+        ("I'm intolerant to gluten, of course, and more.", ["gluten"]),
+        ("I like tea and cake, to be honest.", ["tea", "cake"]),
     ],
 )
 def test_a_list_ends_where_another_clause_begins(text: str, things: list[str]) -> None:
@@ -101,6 +105,15 @@ def test_dates_are_as_said() -> None:
         ("user", "was born on", "4 May 1985"),
         ("user", "was born in", "Lisbon"),
     ]
+
+
+def test_why_somebody_is_told_is_no_condition() -> None:
+    allergic = [("user", "is allergic to", "shellfish")]
+
+    assert told("And remember that I am allergic to shellfish, in case you book dinner on board.") == allergic
+    assert told("I'm allergic to shellfish, in case anyone cooks.") == allergic
+    assert told("In case I am allergic to shellfish, call a doctor.") == []
+    assert told("Call me in case I move to Berlin.") == []
 
 
 def test_what_precedes_a_question_is_stated() -> None:

@@ -115,8 +115,10 @@ _PAIRS = matching(
 _NO_PART = re.compile(
     r"(?:I|we|my|he|she|it|they|not|but|so|or|which|who|especially|because|am|is|are|was|have|do|would|will|in|please)\b"
     r"|(?:(?!\b(?:who|which|that)\b).)*\b(?:is|are|was|were|has|had|does|did|would|could|should)\b"
+    r"|(?:by the way|btw|fyi|of course|obviously|apparently|actually|basically|honestly|personally|sadly|luckily"
+    r"|thankfully|(?:un)?fortunately|to be (?:clear|honest|fair)|just so|as you know|you know|if|too|though|anyway)\b"
 )
-"""How something begins that is no part of a list but another clause: "tea, the kettle is old"."""
+"""How something begins that is no part of a list but another clause, or said beside it: "tea, the kettle is old"."""
 
 
 def listed(rest: str) -> list[str]:
