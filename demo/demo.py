@@ -60,7 +60,7 @@ QUESTIONS = (
 DINNER = "Book a dinner for Lotte and me. What must the kitchen know: allergies, diets?"
 NEEDED = ("shellfish", "vegetarian")
 """What Nora said in two other conversations, and the kitchen must know."""
-FACT = "user has a sister named Lotte"
+FACT = "user is allergic to shellfish"
 CORRECTION = "Lotte eats fish again. What changes for the kitchen?"
 WINDOW, LONG_TALK = 400, 60
 """The tokens of a window, and how many messages are too many for it."""
