@@ -13,9 +13,9 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from io import TextIOWrapper
 
+from remora._printable import printable
 from remora_server.commands import standard_output
 from remora_server.commands.failures import DONE, FAILED, INTERRUPTED, CommandFailed, of_system
-from remora_server.commands.printable import printable
 from remora_server.commands.root import root_parser
 
 _STANDARD_INPUT, _STANDARD_OUTPUT, _STANDARD_ERROR = 0, 1, 2

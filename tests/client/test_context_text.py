@@ -86,3 +86,11 @@ def test_a_person_sees_media_and_that_an_encoding_estimates() -> None:
 
     assert "user: Look. [image of 640x480] [image of unknown size] [aud…" in text
     assert text.splitlines()[-1] == "not exact: the encoding estimates how many tokens a text has"
+
+
+def test_what_somebody_says_does_not_control_a_persons_terminal() -> None:
+    message = Message("user", "\x1b[2JHello\a \u202eolleh", name="A\x1bB")
+    text = shown(item(message, "RECENT", 9, "newest"))
+
+    assert "A␛B: ␛[2JHello␇ <U+202E>olleh" in text
+    assert text.replace("\n", "").isprintable()

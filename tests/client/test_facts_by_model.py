@@ -114,6 +114,19 @@ def test_where_the_model_fails_patterns_find_facts_and_the_reply_says_why(memory
     assert (reply.extractor, "401" in reply.model_failure) == ("patterns", True)
 
 
+def test_an_extraction_says_why_it_was_not_the_models(memory: Remora, model: ChatServer) -> None:
+    facts = memory.user("sarah").facts
+    assert facts.extract("I live in Oslo.").model_failure == ""
+
+    model.behaviour = refuse
+    chat = memory.conversation("trip", user_id="sarah")
+    chat.append(said("I live in Bergen."))
+
+    assert "401" in facts.extract("I like tea.").model_failure
+    assert "401" in facts.extract_from("trip").model_failure
+    assert facts.extract("I like tea.", by_patterns=True).model_failure == ""
+
+
 @pytest.mark.parametrize(
     "answer",
     [

@@ -7,6 +7,7 @@ from typing import Annotated, Any, ClassVar, Literal, Self, TypeAlias, TypedDict
 
 from remora import formats
 from remora._bounds import Between, Time
+from remora._printable import printable
 from remora._views import Decoders, View, unchanged, view
 from remora.blocks import MemoryContent, said_hit
 from remora.facts import Fact, StaticFact, fact_times
@@ -242,7 +243,7 @@ class Context:
         return self.earlier if section == "recalled" else None
 
     def __str__(self) -> str:
-        return "\n".join(_lines(self))
+        return "\n".join(map(printable, _lines(self)))
 
     @classmethod
     def from_proto(cls, response: memory_service_pb2.AssembleContextResponse, max_tokens: int | None) -> Self:

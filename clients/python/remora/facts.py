@@ -150,11 +150,14 @@ class ExtractedFacts(list[Fact]):
 
     Attributes:
         ended: Facts on record that ended because the user says that they no longer hold.
+        model_failure: Why patterns found them although the server has a chat model; empty: it found them, or there is
+            none.
     """
 
-    def __init__(self, facts: Iterable[Fact] = (), ended: Iterable[Fact] = ()) -> None:
+    def __init__(self, facts: Iterable[Fact] = (), ended: Iterable[Fact] = (), model_failure: str = "") -> None:
         super().__init__(facts)
         self.ended = list(ended)
+        self.model_failure = model_failure
 
 
 @view

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import ClassVar, Self
 
+from remora._printable import printable
 from remora._times import optional_time
 from remora._views import Decoders, View, unchanged, view
 from remora.context import SECTIONS, Context, Section
@@ -106,7 +107,7 @@ class Receipt(View):
         return self.request.max_tokens if isinstance(self.request, wire.AssembleContextRequest) else None
 
     def __str__(self) -> str:
-        return "\n".join(_lines(self))
+        return "\n".join(map(printable, _lines(self)))
 
     _decoders: ClassVar[Decoders] = {
         **unchanged(
@@ -209,7 +210,7 @@ class ContextDiff:
         )
 
     def __str__(self) -> str:
-        return "\n".join(_difference_lines(self))
+        return "\n".join(map(printable, _difference_lines(self)))
 
 
 def _lines(receipt: Receipt) -> Iterator[str]:

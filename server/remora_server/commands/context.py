@@ -8,12 +8,12 @@ from typing import Any, TypeAlias
 from rich.text import Text
 
 from remora import ContextChange, ContextDiff, Message, Receipt, ReceiptItem, Replay
+from remora._printable import printable
 from remora_server.commands.connecting import add_connection_flags, connected
 from remora_server.commands.messages import local_time, message_line
 from remora_server.commands.numbers import counted, positive
 from remora_server.commands.output import add_json_flag, diagnostics, output, print_set_in, write_json
 from remora_server.commands.parsing import Parser, name
-from remora_server.commands.printable import printable
 
 Place: TypeAlias = tuple[str | None, str, int, str]
 """What identifies an item of a receipt: its section, its conversation, its sequence and its message."""

@@ -17,6 +17,7 @@ from msgspec.structs import asdict
 from rich.table import Table
 
 from remora import Remora
+from remora._printable import printable
 from remora.errors import ConnectionFailedError, RemoraError
 from remora.v1.admin_service_pb2 import GetStatusResponse
 from remora_server.chat_model import open_chat_model
@@ -24,7 +25,6 @@ from remora_server.commands.failures import CommandFailed
 from remora_server.commands.machine import disk_of, open_files_limit
 from remora_server.commands.operator_token import token_in
 from remora_server.commands.output import add_json_flag, output, write_json
-from remora_server.commands.printable import printable
 from remora_server.commands.setting_flags import add_setting_flags, load_settings
 from remora_server.credentials import is_guarded, open_credentials, tls_files
 from remora_server.domain.chat_models import ChatModelFailed, Prompt

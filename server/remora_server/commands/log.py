@@ -12,13 +12,13 @@ from typing import Any
 from rich.table import Table
 
 from remora import Conversation, ConversationRecord, Message
+from remora._printable import printable
 from remora_server.commands.connecting import add_connection_flags, connected
 from remora_server.commands.failures import Misused
 from remora_server.commands.messages import local_time, message_json, message_line
 from remora_server.commands.numbers import positive
 from remora_server.commands.output import add_json_flag, diagnostics, output, print_set_in, write_json
 from remora_server.commands.parsing import name
-from remora_server.commands.printable import printable
 
 FOLLOW_SECONDS = 0.5
 

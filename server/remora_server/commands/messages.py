@@ -7,8 +7,8 @@ from datetime import datetime
 from rich.text import Text
 
 from remora import Message
+from remora._printable import printable, printable_lines
 from remora.media import media_names
-from remora_server.commands.printable import printable, printable_lines
 
 ROLE_STYLES = {"user": "bold cyan", "assistant": "bold green", "system": "bold yellow", "tool": "bold magenta"}
 OTHER_ROLE = "bold blue"

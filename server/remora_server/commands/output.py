@@ -25,8 +25,8 @@ from rich.progress import (
 )
 from rich.text import Text
 
+from remora._printable import printable_json
 from remora_server.commands import standard_output
-from remora_server.commands.printable import printable_json
 
 SILENT_SECONDS = 5.0
 """After so many seconds without an answer, the command says that it waits."""

@@ -5,11 +5,11 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
+from remora._printable import printable
 from remora_server.commands.failures import CommandFailed, of_system
 from remora_server.commands.numbers import counted
 from remora_server.commands.output import add_json_flag, output, write_json
 from remora_server.commands.parsing import store_path
-from remora_server.commands.printable import printable
 from remora_server.storage.database.directory import DirectoryError
 from remora_server.storage.recovery.salvage import RepairError, RepairReport, repair, saved_facts
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from remora._printable import printable
 from remora_server.commands.numbers import counted
 from remora_server.commands.output import diagnostics
-from remora_server.commands.printable import printable
 
 MOST_REPORTED = 20
 

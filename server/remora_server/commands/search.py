@@ -10,6 +10,7 @@ from itertools import chain, islice
 from typing import Any
 
 from remora import Hit, Remora
+from remora._printable import printable
 from remora.search import SearchResult, WordsOnlyReason
 from remora_server.commands.connecting import add_connection_flags, connected
 from remora_server.commands.failures import Misused
@@ -17,7 +18,6 @@ from remora_server.commands.messages import message_json, message_line
 from remora_server.commands.numbers import counted, positive
 from remora_server.commands.output import add_json_flag, diagnostics, output, print_set_in, write_json
 from remora_server.commands.parsing import name
-from remora_server.commands.printable import printable
 
 SHORTEST_WORD = 3
 MOST_HITS = 1_000

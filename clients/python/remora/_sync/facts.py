@@ -96,6 +96,7 @@ class Facts:
             read = _extracted(response)
             found += read
             found.ended += read.ended
+            found.model_failure = found.model_failure or read.model_failure
             if not response.more:
                 return found
             said.after_sequence = response.through_sequence
@@ -223,7 +224,9 @@ def _extracted(response: wire.ExtractFactsResponse) -> ExtractedFacts:
     """What was found, with the ids under which it was added, and what ended."""
     for fact, fact_id in zip(response.facts, response.ids, strict=False):  # a dry run gives none
         fact.id = fact_id
-    return ExtractedFacts(map(Fact.from_proto, response.facts), map(Fact.from_proto, response.ended))
+    return ExtractedFacts(
+        map(Fact.from_proto, response.facts), map(Fact.from_proto, response.ended), response.model_failure
+    )
 
 
 def _ids(ids: str | Collection[str]) -> fact_pb2.FactIds:

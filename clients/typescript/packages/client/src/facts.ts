@@ -52,6 +52,10 @@ export interface Extracting {
 export interface ExtractedFacts extends Array<Fact> {
   /** Facts on record that ended because the user says that they no longer hold. Not enumerable. */
   readonly ended: Fact[];
+  /**
+   * Why patterns found them although the server has a chat model; empty: it found them, or there is none. Not enumerable.
+   */
+  readonly modelFailure: string;
 }
 
 /** Which facts are listed. */
@@ -106,7 +110,7 @@ export class Facts {
     const { source, dryRun = false, byPatterns = false } = how;
     const from = { case: "text" as const, value: { text, ...(source && { source }) } };
     const read = await this.#memory.extractFacts({ userId: this.userId, from, dryRun, byPatterns }, options);
-    return withEnded(added(read), read.ended);
+    return extracted(added(read), read.ended, read.modelFailure);
   }
 
   /**
@@ -129,14 +133,16 @@ export class Facts {
   ): Promise<ExtractedFacts> {
     const found: Fact[] = [];
     const ended: Fact[] = [];
+    let modelFailure = "";
     let behind = afterSequence;
     for (;;) {
       const from = { case: "conversation" as const, value: { conversationId, afterSequence: behind } };
       const read = await this.#memory.extractFacts({ userId: this.userId, from, dryRun, byPatterns }, options);
       found.push(...added(read));
       ended.push(...read.ended);
+      modelFailure ||= read.modelFailure;
       if (!read.more) {
-        return withEnded(found, ended);
+        return extracted(found, ended, modelFailure);
       }
       behind = read.throughSequence;
     }
@@ -213,8 +219,9 @@ type Selection =
   | { case: "all"; value: Record<string, never> };
 
 /** The facts with those that ended, which no comparison of arrays sees. */
-function withEnded(facts: Fact[], ended: Fact[]): ExtractedFacts {
-  return Object.defineProperty(facts, "ended", { value: ended }) as ExtractedFacts;
+function extracted(facts: Fact[], ended: Fact[], modelFailure: string): ExtractedFacts {
+  const properties = { ended: { value: ended }, modelFailure: { value: modelFailure } };
+  return Object.defineProperties(facts, properties) as ExtractedFacts;
 }
 
 /** One value or several, as several. A text is one value: its letters are no ids. */

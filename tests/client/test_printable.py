@@ -8,7 +8,7 @@ import unicodedata
 
 import pytest
 
-from remora_server.commands.printable import printable, printable_json, printable_lines
+from remora._printable import printable, printable_json, printable_lines
 
 SEEN = frozenset("\u0600\u0601\u0602\u0603\u0604\u0605\u06dd\u070f\u0890\u0891\u08e2\U000110bd\U000110cd")
 """Format characters that are drawn around what follows (Prepended_Concatenation_Mark)."""

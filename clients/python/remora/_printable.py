@@ -4,8 +4,6 @@ Control, format and invisible characters are escaped (Unicode Technical Standard
 and emoji that they join. Visible format characters stay.
 """
 
-from __future__ import annotations
-
 import re
 
 _CONTROLS = {code: 0x2400 + code for code in range(0x20)} | {0x7F: 0x2421, 0x2028: 0x2424, 0x2029: 0x2424}
