@@ -2,7 +2,14 @@
 
 import assert from "node:assert/strict";
 import { beforeEach, describe, test } from "node:test";
-import { Agent, AiSdkEmbeddingAdapter, createTool, Memory } from "@voltagent/core";
+import {
+  Agent,
+  AiSdkEmbeddingAdapter,
+  type Conversation,
+  type CreateConversationInput,
+  createTool,
+  Memory,
+} from "@voltagent/core";
 import type { UIMessage } from "ai";
 import { MockEmbeddingModelV3, MockLanguageModelV3, simulateReadableStream } from "ai/test";
 import { z } from "zod";
@@ -137,6 +144,31 @@ describe("an agent with RemoraMemory", () => {
       assert.deepEqual(calls.slice(all), []);
     });
   }
+
+  test("stores an answer after its question, also while the conversation is still being created", async () => {
+    let creating = false;
+    class SlowToCreate extends RemoraMemoryAdapter {
+      override async createConversation(input: CreateConversationInput): Promise<Conversation> {
+        creating = true;
+        await new Promise((resolve) => setTimeout(resolve, 50));
+        return super.createConversation(input);
+      }
+    }
+    const untilCreating = async () => {
+      while (!creating) {
+        await new Promise((resolve) => setTimeout(resolve, 1));
+      }
+    };
+    const memory = new RemoraMemory({ storage: new SlowToCreate(options) });
+    const model = thinking(untilCreating, saying("Answer"));
+    const agent = new Agent({ name: "guide", instructions: "Guide.", model, memory });
+
+    await agent.generateText("Question", turn);
+    const stored = await settled(memory, 2);
+    await memory.close();
+
+    assert.deepEqual(texts(stored), ["Question", "Answer"]);
+  });
 
   test("remembers after the sidecar was killed between its turns", async () => {
     const memory = new RemoraMemory(options);
