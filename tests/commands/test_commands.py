@@ -24,7 +24,7 @@ from remora_server.main import main
 
 FURNITURE = {
     "__init__", "chat_lines", "connecting", "failures", "health_check", "lease", "machine", "manifest", "messages",
-    "numbers", "operator_token", "output", "parsing", "printable", "record_groups", "records", "reported", "root",
+    "numbers", "operator_token", "output", "parsing", "record_groups", "records", "reported", "root",
     "setting_flags", "standard_output", "unfinished",
 }  # fmt: skip
 """Modules beside the commands."""
