@@ -58,7 +58,7 @@ func (c *Client) NewStream(ctx context.Context, stream *grpc.StreamDesc, method 
 }
 
 func (c *Client) mayCall() error {
-	if c.closed.Load() {
+	if c.isClosed() {
 		return &Error{Code: codes.FailedPrecondition, Reason: ClientClosed, Message: "the client is closed; make another"}
 	}
 	return requireOwnDefault(c.settings.endpoint)
@@ -127,13 +127,14 @@ func (c *Client) repeated(ctx context.Context, asked call) error {
 			return invalidField(field, "is not UTF-8: was it cut within a character, or is it in another encoding?")
 		}
 		context.sent = context.sent || reached
+		context.closed = c.isClosed() && ctx.Err() == nil
 		failure := toError(err, context)
 		pause, again := pauseBeforeRetry(failure, attempt, time.Since(began), time.Until(deadline))
 		if !again {
 			return failure
 		}
 		context.previous = failure
-		sleep(ctx, pause)
+		c.sleep(ctx, pause)
 	}
 }
 
@@ -160,12 +161,13 @@ func notUTF8(err error, request proto.Message) (field string) {
 	return field
 }
 
-// sleep ends early with the context, which the next attempt sees.
-func sleep(ctx context.Context, pause time.Duration) {
+// sleep ends early with the context or the client, which the next attempt sees.
+func (c *Client) sleep(ctx context.Context, pause time.Duration) {
 	timer := time.NewTimer(pause)
 	defer timer.Stop()
 	select {
 	case <-timer.C:
 	case <-ctx.Done():
+	case <-c.closed:
 	}
 }

@@ -198,6 +198,35 @@ func TestAClosedClientCallsNoMore(t *testing.T) {
 	}
 }
 
+func TestACallThatCloseEndsSaysSo(t *testing.T) {
+	for what, answer := range map[string]outcome{
+		"no answer":    nil,
+		"a long pause": failure(t, codes.ResourceExhausted, "remora.dev", "OVERLOADED", &errdetails.RetryInfo{RetryDelay: durationpb.New(patience - time.Minute)}),
+	} {
+		server := startScripted(t, answer)
+		client := connect(t, remora.WithEndpoint(server.endpoint))
+		ended := make(chan error, 1)
+		go func() {
+			_, err := client.Conversations.AppendMessages(ctx, &remorav1.AppendMessagesRequest{ConversationId: "c", RequestId: "mine"})
+			ended <- err
+		}()
+		<-server.arrived
+		must(t, client.Close())
+		err := <-ended
+		var said *remora.Error
+		if !errors.Is(err, remora.ClientClosed) || !errors.As(err, &said) || said.RequestID != "mine" || status.Code(err) != codes.Canceled ||
+			!strings.Contains(said.Message, `the client was closed; it may have taken effect: the same call with RequestId "mine"`) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+}
+
+func TestAClientMayBeClosedTwice(t *testing.T) {
+	client := connect(t, remora.WithEndpoint("localhost:1"))
+	must(t, client.Close())
+	must(t, client.Close())
+}
+
 func TestAnOptionThatNoCallCouldBeMadeWithIsRefused(t *testing.T) {
 	for field, option := range map[string]remora.Option{
 		"tenant": remora.WithTenant(""), "token": remora.WithToken("s\nx"), "timeout": remora.WithTimeout(0), "endpoint": remora.WithEndpoint(""),

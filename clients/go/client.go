@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"math"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -64,7 +65,8 @@ type Client struct {
 	settings settings
 	conn     *grpc.ClientConn
 	revision atomic.Uint64
-	closed   atomic.Bool
+	closed   chan struct{}
+	close    func() error
 }
 
 type settings struct {
@@ -158,7 +160,11 @@ func New(options ...Option) (*Client, error) {
 }
 
 func newClient(chosen settings, conn *grpc.ClientConn) *Client {
-	client := &Client{settings: chosen, conn: conn}
+	client := &Client{settings: chosen, conn: conn, closed: make(chan struct{})}
+	client.close = sync.OnceValue(func() error {
+		close(client.closed)
+		return conn.Close()
+	})
 	client.Conversations = remorav1.NewConversationServiceClient(client)
 	client.Memory = remorav1.NewMemoryServiceClient(client)
 	client.History = remorav1.NewHistoryServiceClient(client)
@@ -219,10 +225,17 @@ func (c *Client) AdvanceTo(revision uint64) {
 	}
 }
 
-// Close closes the connection and cancels calls in progress; later calls fail with [ClientClosed].
-func (c *Client) Close() error {
-	c.closed.Store(true)
-	return c.conn.Close()
+// Close closes the connection and cancels calls in progress; they and later ones fail with [ClientClosed]. Closing again
+// does nothing.
+func (c *Client) Close() error { return c.close() }
+
+func (c *Client) isClosed() bool {
+	select {
+	case <-c.closed:
+		return true
+	default:
+		return false
+	}
 }
 
 // headers identify the caller.

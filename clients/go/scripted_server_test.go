@@ -34,11 +34,12 @@ type scriptedServer struct {
 	mutex    sync.Mutex
 	outcomes []outcome
 	calls    []received
+	arrived  chan struct{} // has one if a call has arrived
 }
 
 func startScripted(t *testing.T, outcomes ...outcome) *scriptedServer {
 	t.Helper()
-	scripted := &scriptedServer{endpoint: overUnix(t), outcomes: outcomes}
+	scripted := &scriptedServer{endpoint: overUnix(t), outcomes: outcomes, arrived: make(chan struct{}, 1)}
 	listener, err := net.Listen("unix", strings.TrimPrefix(scripted.endpoint, "unix:"))
 	must(t, err)
 	server := grpc.NewServer(grpc.UnknownServiceHandler(scripted.answer))
@@ -69,6 +70,10 @@ func (s *scriptedServer) next(stream grpc.ServerStream, request *emptypb.Empty) 
 	method, _ := grpc.MethodFromServerStream(stream)
 	sent, _ := metadata.FromIncomingContext(stream.Context())
 	s.calls = append(s.calls, received{method: method, metadata: sent, request: request.ProtoReflect().GetUnknown()})
+	select {
+	case s.arrived <- struct{}{}:
+	default:
+	}
 	next := s.outcomes[0]
 	if len(s.outcomes) > 1 {
 		s.outcomes = s.outcomes[1:]

@@ -27,6 +27,8 @@ type callContext struct {
 	requestID string
 	// Whether this attempt, or one before it, may have reached a server.
 	sent bool
+	// Whether the client was closed meanwhile.
+	closed bool
 	// Why the attempt before failed.
 	previous *Error
 }
@@ -38,6 +40,8 @@ func toError(err error, asked callContext) *Error {
 		failure.take(detail)
 	}
 	switch {
+	case asked.closed && (failure.Code == codes.Canceled || failure.Code == codes.Unavailable && failure.Reason == ""):
+		failure.clientClosed()
 	case failure.Code == codes.DeadlineExceeded && isPassing(asked.previous):
 		return toError(asked.previous.cause, asked.first()) // during a reconnect, or a repeat for the model
 	case failure.Code == codes.DeadlineExceeded:
@@ -74,6 +78,11 @@ func (e *Error) take(detail any) {
 
 func isPassing(failure *Error) bool {
 	return failure != nil && (errors.Is(failure, ConnectionFailed) || errors.Is(failure, ModelUnreachable))
+}
+
+func (e *Error) clientClosed() {
+	e.Code, e.Reason, e.Message = codes.Canceled, ClientClosed, "the client was closed"
+	e.cause = status.Error(e.Code, e.Message)
 }
 
 func (e *Error) connectionFailed(endpoint string) {
