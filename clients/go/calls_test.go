@@ -156,6 +156,23 @@ func TestADeadlineEndsACallThatGetsNoAnswer(t *testing.T) {
 	}
 }
 
+func TestADeadlineHasAReasonWhoeverSawItPass(t *testing.T) {
+	server := startScripted(t, failure(t, codes.DeadlineExceeded, "remora.dev", "DEADLINE_EXCEEDED"), outcome(nil))
+	client := connect(t, remora.WithEndpoint(server.endpoint))
+	byServer := askStatus(client)
+	passed, cancel := context.WithDeadline(ctx, time.Now().Add(-time.Hour))
+	defer cancel()
+	_, byClient := client.Admin.GetStatus(passed, nil)
+	for _, err := range []error{byServer, byClient} {
+		if !errors.Is(err, remora.DeadlineExceeded) || !errors.Is(err, context.DeadlineExceeded) {
+			t.Fatal(err)
+		}
+	}
+	if byClient.Error() != "remora: DEADLINE_EXCEEDED: the deadline had passed before the call" || len(server.received()) != 1 {
+		t.Fatal(byClient)
+	}
+}
+
 func TestTheContextCancelsACall(t *testing.T) {
 	server := startScripted(t, outcome(nil))
 	client := connect(t, remora.WithEndpoint(server.endpoint))

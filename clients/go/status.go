@@ -45,7 +45,7 @@ func toError(err error, asked callContext) *Error {
 	case failure.Code == codes.DeadlineExceeded && isPassing(asked.previous):
 		return toError(asked.previous.cause, asked.first()) // during a reconnect, or a repeat for the model
 	case failure.Code == codes.DeadlineExceeded:
-		failure.Message = fmt.Sprintf("no answer within %v, which the call may take", asked.allowed.Round(time.Millisecond))
+		failure.deadlineExceeded(asked.allowed)
 	case failure.Code == codes.Unavailable && failure.Reason == "":
 		failure.connectionFailed(asked.endpoint)
 	case len(failure.Fields) > 0:
@@ -83,6 +83,15 @@ func isPassing(failure *Error) bool {
 func (e *Error) clientClosed() {
 	e.Code, e.Reason, e.Message = codes.Canceled, ClientClosed, "the client was closed"
 	e.cause = status.Error(e.Code, e.Message)
+}
+
+// deadlineExceeded has the same reason whether the client or the server saw the deadline pass first.
+func (e *Error) deadlineExceeded(allowed time.Duration) {
+	e.Reason = DeadlineExceeded
+	e.Message = fmt.Sprintf("no answer within %v, which the call may take", allowed.Round(time.Millisecond))
+	if allowed <= 0 {
+		e.Message = "the deadline had passed before the call"
+	}
 }
 
 func (e *Error) connectionFailed(endpoint string) {
