@@ -117,7 +117,9 @@ func (c *Client) repeated(ctx context.Context, asked call) error {
 	}
 	began := time.Now()
 	deadline, _ := ctx.Deadline()
-	context := callContext{endpoint: c.settings.endpoint, allowed: deadline.Sub(began), requestID: asked.requestID}
+	context := callContext{
+		endpoint: c.settings.endpoint, tls: c.settings.tls != nil, allowed: deadline.Sub(began), requestID: asked.requestID,
+	}
 	for attempt := 0; ; attempt++ {
 		reached, err := c.once(ctx, asked)
 		if err == nil {

@@ -198,6 +198,15 @@ func TestWithoutAServerTheErrorSaysHowToGetOne(t *testing.T) {
 	}
 }
 
+func TestAHostThatHasNoAddressIsSaidToBeUnknown(t *testing.T) {
+	said := failureInTime(t, func(timeout time.Duration) error {
+		return askStatus(connect(t, remora.WithEndpoint("host.invalid:7411"), remora.WithTimeout(timeout)))
+	})
+	if said == nil || !strings.Contains(said.Message, "at host.invalid:7411 (its host is unknown);") {
+		t.Fatal(said)
+	}
+}
+
 func TestAServerThatStartsLateIsFound(t *testing.T) {
 	endpoint := overUnix(t)
 	answered := make(chan error, 1)

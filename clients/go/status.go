@@ -21,6 +21,8 @@ var sentenceBegins = regexp.MustCompile(`^(are|cannot|has|have|is|must) `)
 // callContext is the call that failed.
 type callContext struct {
 	endpoint string
+	// Whether the client speaks TLS.
+	tls bool
 	// How long it had.
 	allowed time.Duration
 	// The request id of a write; empty for a read.
@@ -47,7 +49,7 @@ func toError(err error, asked callContext) *Error {
 	case failure.Code == codes.DeadlineExceeded:
 		failure.deadlineExceeded(asked.allowed)
 	case failure.Code == codes.Unavailable && failure.Reason == "":
-		failure.connectionFailed(asked.endpoint)
+		failure.connectionFailed(asked)
 	case len(failure.Fields) > 0:
 		failure.Message = sentences(failure.Fields)
 	}
@@ -94,11 +96,19 @@ func (e *Error) deadlineExceeded(allowed time.Duration) {
 	}
 }
 
-func (e *Error) connectionFailed(endpoint string) {
+func (e *Error) connectionFailed(asked callContext) {
 	e.Reason = ConnectionFailed
-	e.Metadata = map[string]string{"endpoint": endpoint}
+	e.Metadata = map[string]string{"endpoint": asked.endpoint}
+	if told := ofTLS(e.Message, asked.endpoint, asked.tls); told != "" {
+		e.Message = told
+		return
+	}
+	why := e.Message
+	if strings.HasSuffix(why, "produced zero addresses") {
+		why = "its host is unknown" // gRPC does not pass on what the resolver said
+	}
 	e.Message = fmt.Sprintf("no Remora server answers at %s (%s); `remora serve` starts one, and WithEndpoint or $%s says where it listens",
-		endpoint, e.Message, EndpointVariable)
+		asked.endpoint, why, EndpointVariable)
 }
 
 func sentences(violations []FieldViolation) string {

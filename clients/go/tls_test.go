@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -30,23 +31,46 @@ func TestAClientSpeaksTLSAndShowsItsCertificate(t *testing.T) {
 
 	must(t, askStatus(connect(t, remora.WithEndpoint(endpoint), remora.WithTLS(known))))
 
-	for what, config := range map[string]*tls.Config{
-		"no certificate":    {RootCAs: authorities(t, pem("authority"))},
-		"expired":           {RootCAs: authorities(t, pem("authority")), Certificates: []tls.Certificate{expired}},
-		"another authority": {RootCAs: authorities(t, pem("stranger")), Certificates: []tls.Certificate{pair}},
-		"another host":      {RootCAs: authorities(t, pem("authority")), Certificates: []tls.Certificate{pair}, ServerName: "other"},
+	trusting := func(authority string, shown ...tls.Certificate) *tls.Config {
+		return &tls.Config{RootCAs: authorities(t, pem(authority)), Certificates: shown}
+	}
+	anotherHost := trusting("authority", pair)
+	anotherHost.ServerName = "other"
+	for what, refused := range map[string]struct {
+		config *tls.Config
+		said   string
+	}{
+		"no certificate":    {trusting("authority"), "ended the TLS connection ("},
+		"expired":           {trusting("authority", expired), "ended the TLS connection ("},
+		"another authority": {trusting("stranger", pair), "has a TLS certificate that cannot be verified (certificate signed by unknown authority"},
+		"another host":      {anotherHost, "has a TLS certificate for another name (certificate is valid for localhost, not other); ServerName of WithTLS"},
+		"no TLS":            {nil, "closed the connection at once ("},
 	} {
-		if failure := refusalOf(t, endpoint, config); failure == nil || failure.Code != codes.Unavailable {
+		failure := refusalOf(t, endpoint, refused.config)
+		if !errors.Is(failure, remora.ConnectionFailed) || failure.Code != codes.Unavailable ||
+			!strings.HasPrefix(failure.Message, "the server at "+endpoint+" "+refused.said) {
 			t.Errorf("%s: %v", what, failure)
 		}
 	}
 }
 
-// refusalOf is what a client gets.
+func TestAServerWithoutTLSIsSaidToSpeakNone(t *testing.T) {
+	endpoint := startServer(t, overTCP(t))
+	failure := refusalOf(t, endpoint, &tls.Config{})
+	if failure == nil || !strings.HasPrefix(failure.Message, "the server at "+endpoint+" speaks no TLS (") {
+		t.Fatal(failure)
+	}
+}
+
+// refusalOf is what a client gets, without TLS if the configuration is nil.
 func refusalOf(t *testing.T, endpoint string, config *tls.Config) *remora.Error {
 	t.Helper()
 	return failureInTime(t, func(timeout time.Duration) error {
-		return askStatus(connect(t, remora.WithEndpoint(endpoint), remora.WithTLS(config), remora.WithTimeout(timeout)))
+		options := []remora.Option{remora.WithEndpoint(endpoint), remora.WithTimeout(timeout)}
+		if config != nil {
+			options = append(options, remora.WithTLS(config))
+		}
+		return askStatus(connect(t, options...))
 	})
 }
 
