@@ -116,7 +116,10 @@ public final class Remora implements AutoCloseable {
         channel.advanceTo(revision);
     }
 
-    /** Closes the connection and cancels calls in progress; later calls fail with {@link Reason#CLIENT_CLOSED}. */
+    /**
+     * Closes the connection and cancels calls in progress; they and later ones fail with {@link Reason#CLIENT_CLOSED}. Closing again
+     * does nothing.
+     */
     @Override
     public void close() {
         channel.close();

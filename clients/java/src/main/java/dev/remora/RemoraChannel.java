@@ -9,6 +9,7 @@ import io.grpc.ChannelCredentials;
 import io.grpc.ClientCall;
 import io.grpc.ClientInterceptors;
 import io.grpc.ConnectivityState;
+import io.grpc.Context;
 import io.grpc.ManagedChannel;
 import io.grpc.Metadata;
 import io.grpc.MethodDescriptor;
@@ -29,7 +30,7 @@ final class RemoraChannel extends Channel {
     private final ManagedChannel connection;
     private final Channel identified;
     private final AtomicLong revision = new AtomicLong();
-    private volatile boolean closed;
+    private final Context.CancellableContext lifetime = Context.ROOT.withCancellation();
 
     RemoraChannel(String endpoint, ChannelCredentials credentials, Metadata identity, Duration timeout, Origin origin) {
         this.endpoint = endpoint;
@@ -66,7 +67,7 @@ final class RemoraChannel extends Channel {
 
     /** Throws if no call may be made. */
     void mayCall() {
-        if (closed) {
+        if (isClosed()) {
             throw new RemoraException(Status.Code.FAILED_PRECONDITION, Reason.CLIENT_CLOSED, "the client is closed; make another");
         }
         Endpoint.requireOwnDefault(endpoint, System.getenv());
@@ -135,11 +136,16 @@ final class RemoraChannel extends Channel {
     }
 
     boolean isClosed() {
-        return closed;
+        return lifetime.isCancelled();
+    }
+
+    /** Is cancelled when the client is closed. */
+    Context lifetime() {
+        return lifetime;
     }
 
     void close() {
-        closed = true;
+        lifetime.cancel(null);
         connection.shutdownNow();
     }
 }

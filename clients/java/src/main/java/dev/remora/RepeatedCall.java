@@ -154,19 +154,31 @@ final class RepeatedCall<Q, R> extends ClientCall<Q, R> {
             return;
         }
         previous = failure;
-        CompletableFuture.delayedExecutor(pause.get().toNanos(), TimeUnit.NANOSECONDS).execute(context.wrap(this::attempt));
+        waitFor(pause.get()).thenRunAsync(context.wrap(this::attempt));
+    }
+
+    /** Ends early with the call's context or the client, which the next attempt sees. */
+    private CompletableFuture<Void> waitFor(Duration pause) {
+        CompletableFuture<Void> over = new CompletableFuture<>();
+        Context.CancellationListener ends = ended -> over.complete(null);
+        context.addListener(ends, Runnable::run);
+        channel.lifetime().addListener(ends, Runnable::run);
+        return over.completeOnTimeout(null, pause.toNanos(), TimeUnit.NANOSECONDS).whenComplete((nothing, never) -> {
+            context.removeListener(ends);
+            channel.lifetime().removeListener(ends);
+        });
     }
 
     /** Whether the call goes on; from here to the next attempt there is nothing else to cancel. */
     private synchronized boolean waits() {
         current = null;
-        return cancelled == null && !channel.isClosed();
+        return cancelled == null;
     }
 
     private RemoraException read(Status status, Metadata trailers) {
         RemoraException failure = Statuses.read(status, trailers, requestId);
         if (failure.code() == Status.Code.UNAVAILABLE && failure.reason().isEmpty()) {
-            return Statuses.connectionFailed(failure, channel.endpoint());
+            return channel.isClosed() ? Statuses.clientClosed(failure) : Statuses.connectionFailed(failure, channel.endpoint());
         }
         if (failure.code() != Status.Code.DEADLINE_EXCEEDED) {
             return failure;

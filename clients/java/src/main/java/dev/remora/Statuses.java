@@ -48,6 +48,12 @@ final class Statuses {
         return new RemoraException(failure.code(), message, details, failure.getCause());
     }
 
+    /** Not that of gRPC, which is the one of a server that cannot be reached. */
+    static RemoraException clientClosed(RemoraException failure) {
+        Details details = new Details(Reason.CLIENT_CLOSED, Map.of(), List.of(), Duration.ZERO, failure.requestId());
+        return new RemoraException(Status.Code.CANCELLED, "the client was closed", details, failure.getCause());
+    }
+
     private static String whyOf(RemoraException failure, Throwable innermost) {
         if (innermost instanceof FileNotFoundException) {
             return "there is no such socket"; // Netty's has no message, and that of gRPC is "io exception"

@@ -152,12 +152,13 @@ class CallsTest {
     }
 
     @Test
-    void aContextCancelsACallThatIsRepeated() throws Exception {
-        try (ScriptedServer server = new ScriptedServer(failure(Status.Code.UNAVAILABLE, DOMAIN, "OVERLOADED"));
+    void aContextCancelsACallThatWaitsForItsRepeat() throws Exception {
+        try (ScriptedServer server = new ScriptedServer(overloadedForLong());
                 Remora client = RealServer.client(server.endpoint());
                 Context.CancellableContext context = Context.current().withCancellation()) {
             CompletableFuture<RemoraException> ended =
                     CompletableFuture.supplyAsync(() -> failed(() -> context.run(() -> askStatus(client))));
+            server.called.join();
             context.cancel(null);
             assertEquals(Status.Code.CANCELLED, ended.get().code());
         }
@@ -165,9 +166,7 @@ class CallsTest {
 
     @Test
     void aCancelledFutureIsRepeatedNoMore() throws Exception {
-        StatusRuntimeException later =
-                failure(Status.Code.UNAVAILABLE, DOMAIN, "OVERLOADED", after(RealServer.PATIENCE.minusSeconds(10)));
-        try (ScriptedServer server = new ScriptedServer(later); Remora client = RealServer.client(server.endpoint())) {
+        try (ScriptedServer server = new ScriptedServer(overloadedForLong()); Remora client = RealServer.client(server.endpoint())) {
             var asked = AdminServiceGrpc.newFutureStub(client.channel()).getStatus(GetStatusRequest.getDefaultInstance());
             asked.cancel(true);
             assertTrue(asked.isCancelled());
@@ -209,6 +208,24 @@ class CallsTest {
         assertTrue(failed(() -> askStatus(client)).is(Reason.CLIENT_CLOSED));
     }
 
+    @Test
+    void aCallThatCloseEndsSaysSo() throws Exception {
+        for (Object answer : List.of(ScriptedServer.SILENCE, overloadedForLong())) {
+            try (ScriptedServer server = new ScriptedServer(answer); Remora client = RealServer.client(server.endpoint())) {
+                CompletableFuture<RemoraException> ended = CompletableFuture.supplyAsync(
+                        () -> failed(() -> client.conversations().appendMessages(WRITE.toBuilder().setRequestId("mine").build())));
+                server.called.join();
+                client.close();
+                RemoraException error = ended.join();
+                assertTrue(error.is(Reason.CLIENT_CLOSED), error.getMessage());
+                assertEquals(Status.Code.CANCELLED, error.code());
+                assertEquals(
+                        "the client was closed; it may have taken effect: the same call with request id \"mine\" takes effect once",
+                        error.getMessage());
+            }
+        }
+    }
+
     private static void askStatus(Remora client) {
         client.admin().getStatus(GetStatusRequest.getDefaultInstance());
     }
@@ -223,6 +240,10 @@ class CallsTest {
 
     private static RemoraException failed(Runnable call) {
         return RemoraException.of(assertThrows(StatusRuntimeException.class, call::run));
+    }
+
+    private static StatusRuntimeException overloadedForLong() {
+        return failure(Status.Code.UNAVAILABLE, DOMAIN, "OVERLOADED", after(RealServer.PATIENCE.minusSeconds(10)));
     }
 
     private static RetryInfo after(Duration delay) {

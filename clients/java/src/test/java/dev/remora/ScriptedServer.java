@@ -23,6 +23,7 @@ import java.io.IOException;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
+import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CopyOnWriteArrayList;
 
 /** A gRPC server that answers with the outcomes that it was given, in turn, the last again and again. */
@@ -42,6 +43,8 @@ final class ScriptedServer extends HandlerRegistry implements AutoCloseable {
     }
 
     final List<Received> calls = new CopyOnWriteArrayList<>();
+    /** Is done once a call has arrived. */
+    final CompletableFuture<Void> called = new CompletableFuture<>();
     private final List<Object> outcomes;
     private final Server server;
 
@@ -78,6 +81,7 @@ final class ScriptedServer extends HandlerRegistry implements AutoCloseable {
                 @Override
                 public void onMessage(Empty request) {
                     calls.add(new Received(headers, request));
+                    called.complete(null);
                     answer(call, next());
                 }
             };
