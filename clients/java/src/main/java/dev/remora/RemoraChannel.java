@@ -56,8 +56,7 @@ final class RemoraChannel extends Channel {
             mayCall();
             return identified.newCall(method, options);
         }
-        boolean limited = options.getDeadline() != null;
-        return new RepeatedCall<>(this, method, limited ? options : options.withDeadlineAfter(TimeUnit.NANOSECONDS.convert(timeout), TimeUnit.NANOSECONDS));
+        return new RepeatedCall<>(this, method, options, timeout);
     }
 
     @Override

@@ -2,6 +2,7 @@ package dev.remora;
 
 import io.grpc.Metadata;
 import io.grpc.Status;
+import java.io.Serializable;
 import java.time.Duration;
 import java.util.List;
 import java.util.Map;
@@ -21,13 +22,14 @@ public final class RemoraException extends RuntimeException {
     private static final long serialVersionUID = 1;
 
     private final Status.Code code;
-    private final transient Details details;
+    private final Details details;
 
     /** One field of a request that was refused, as the contract names it, and what is wrong with it. */
-    public record FieldViolation(String field, String description) {}
+    public record FieldViolation(String field, String description) implements Serializable {}
 
     /** What a status says beside its code and text. */
-    record Details(String reason, Map<String, String> metadata, List<FieldViolation> fields, Duration retryDelay, String requestId) {
+    record Details(String reason, Map<String, String> metadata, List<FieldViolation> fields, Duration retryDelay, String requestId)
+            implements Serializable {
         static Details ofReason(String reason) {
             return new Details(reason, Map.of(), List.of(), Duration.ZERO, "");
         }

@@ -38,13 +38,16 @@ final class RepeatedCall<Q, R> extends ClientCall<Q, R> {
     private Status cancelled;
     private boolean ended;
 
-    RepeatedCall(RemoraChannel channel, MethodDescriptor<Q, R> method, CallOptions options) {
+    /** One that may take {@code timeout}, unless the options have a deadline. */
+    RepeatedCall(RemoraChannel channel, MethodDescriptor<Q, R> method, CallOptions options, Duration timeout) {
         this.channel = channel;
         this.method = method;
-        this.options = options;
+        boolean limited = options.getDeadline() != null;
+        this.options = limited ? options : options.withDeadlineAfter(TimeUnit.NANOSECONDS.convert(timeout), TimeUnit.NANOSECONDS);
+        Deadline own = this.options.getDeadline();
         Deadline ofContext = context.getDeadline();
-        deadline = ofContext == null ? options.getDeadline() : options.getDeadline().minimum(ofContext);
-        allowed = Duration.ofNanos(deadline.timeRemaining(TimeUnit.NANOSECONDS));
+        deadline = ofContext == null ? own : own.minimum(ofContext);
+        allowed = limited || deadline != own ? Duration.ofNanos(deadline.timeRemaining(TimeUnit.NANOSECONDS)) : timeout;
     }
 
     @Override
@@ -186,7 +189,7 @@ final class RepeatedCall<Q, R> extends ClientCall<Q, R> {
         if (previous != null && (previous.is(Reason.CONNECTION_FAILED) || previous.is(Reason.MODEL_UNREACHABLE))) {
             return previous; // the deadline came during a reconnect, or a repeat for the model
         }
-        return Statuses.withMessage(failure, "no answer within " + allowed.toMillis() + " ms, which the call may take");
+        return Statuses.deadlineExceeded(failure, allowed);
     }
 
     private void fail(RemoraException failure, Metadata trailers) {

@@ -11,6 +11,7 @@ import io.grpc.Metadata;
 import io.grpc.Status;
 import io.grpc.protobuf.StatusProto;
 import java.io.FileNotFoundException;
+import java.net.UnknownHostException;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.EnumSet;
@@ -54,9 +55,22 @@ final class Statuses {
         return new RemoraException(Status.Code.CANCELLED, "the client was closed", details, failure.getCause());
     }
 
+    /** Has the same reason whether the client or the server saw the deadline pass first. */
+    static RemoraException deadlineExceeded(RemoraException failure, Duration allowed) {
+        String message = allowed.isNegative() || allowed.isZero()
+                ? "the deadline had passed before the call"
+                : "no answer within " + allowed.plusNanos(500_000).toMillis() + " ms, which the call may take";
+        Details details =
+                new Details(Reason.DEADLINE_EXCEEDED, failure.metadata(), List.of(), failure.retryDelay(), failure.requestId());
+        return new RemoraException(failure.code(), message, details, failure.getCause());
+    }
+
     private static String whyOf(RemoraException failure, Throwable innermost) {
         if (innermost instanceof FileNotFoundException) {
             return "there is no such socket"; // Netty's has no message, and that of gRPC is "io exception"
+        }
+        if (innermost instanceof UnknownHostException) {
+            return "its host is unknown"; // its message is the host alone
         }
         return innermost.getMessage() == null ? failure.getMessage() : innermost.getMessage();
     }

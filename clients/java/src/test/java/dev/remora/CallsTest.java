@@ -18,6 +18,10 @@ import dev.remora.v1.ListMessagesResponse;
 import io.grpc.Context;
 import io.grpc.Status;
 import io.grpc.StatusRuntimeException;
+import java.io.ByteArrayInputStream;
+import java.io.ByteArrayOutputStream;
+import java.io.ObjectInputStream;
+import java.io.ObjectOutputStream;
 import java.time.Duration;
 import java.util.List;
 import java.util.Map;
@@ -152,6 +156,40 @@ class CallsTest {
     }
 
     @Test
+    void aDeadlineHasAReasonWhoeverSawItPass() throws Exception {
+        try (ScriptedServer server = new ScriptedServer(failure(Status.Code.DEADLINE_EXCEEDED, DOMAIN, "DEADLINE_EXCEEDED"));
+                Remora client = Remora.builder().endpoint(server.endpoint()).timeout(RealServer.PATIENCE).build()) {
+            RemoraException byServer = failed(() -> askStatus(client));
+            assertTrue(byServer.is(Reason.DEADLINE_EXCEEDED));
+            assertEquals("no answer within 300000 ms, which the call may take", byServer.getMessage());
+            RemoraException byClient = failed(() ->
+                    client.admin().withDeadlineAfter(-1, TimeUnit.HOURS).getStatus(GetStatusRequest.getDefaultInstance()));
+            assertTrue(byClient.is(Reason.DEADLINE_EXCEEDED));
+            assertEquals("the deadline had passed before the call", byClient.getMessage());
+        }
+    }
+
+    @Test
+    void anErrorThatIsSerialisedTellsTheSame() throws Exception {
+        BadRequest refused = BadRequest.newBuilder()
+                .addFieldViolations(BadRequest.FieldViolation.newBuilder().setField("messages[2].role").setDescription("is empty"))
+                .build();
+        StatusRuntimeException said =
+                failure(Status.Code.INVALID_ARGUMENT, DOMAIN, "INVALID_FIELD", refused, after(Duration.ofMillis(250)));
+        try (ScriptedServer server = new ScriptedServer(said); Remora client = RealServer.client(server.endpoint())) {
+            RemoraException error = failed(() -> askStatus(client));
+            ByteArrayOutputStream written = new ByteArrayOutputStream();
+            new ObjectOutputStream(written).writeObject(error);
+            RemoraException read = (RemoraException)
+                    new ObjectInputStream(new ByteArrayInputStream(written.toByteArray())).readObject();
+            assertEquals(error.getMessage(), read.getMessage());
+            assertEquals(
+                    List.of(error.code(), error.reason(), error.metadata(), error.fields(), error.retryDelay(), error.requestId()),
+                    List.of(read.code(), read.reason(), read.metadata(), read.fields(), read.retryDelay(), read.requestId()));
+        }
+    }
+
+    @Test
     void aContextCancelsACallThatWaitsForItsRepeat() throws Exception {
         try (ScriptedServer server = new ScriptedServer(overloadedForLong());
                 Remora client = RealServer.client(server.endpoint());
@@ -188,6 +226,12 @@ class CallsTest {
     void aSocketThatIsNotThereIsSaidToBeMissing() throws Exception {
         RemoraException error = failureToWrite(RealServer.overUnix());
         assertTrue(error.getMessage().contains("(there is no such socket)"), error.getMessage());
+    }
+
+    @Test
+    void aHostThatHasNoAddressIsSaidToBeUnknown() {
+        RemoraException error = failureToWrite("host.invalid:7411");
+        assertTrue(error.getMessage().contains("at host.invalid:7411 (its host is unknown);"), error.getMessage());
     }
 
     @Test
