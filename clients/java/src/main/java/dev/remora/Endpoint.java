@@ -108,8 +108,11 @@ final class Endpoint {
      * server allows; a directory that is not there is nobody's.
      */
     static void requireOwnDefault(String endpoint, Map<String, String> environment) {
+        if (!endpoint.startsWith(UNIX)) {
+            return; // and without a question about users, which not every system answers
+        }
         Path directory = runtimeDirectory(environment);
-        if (!endpoint.startsWith(UNIX) || !socketOf(endpoint).equals(directory.resolve("remora.sock").toAbsolutePath().normalize())) {
+        if (!socketOf(endpoint).equals(directory.resolve("remora.sock").toAbsolutePath().normalize())) {
             return;
         }
         OptionalInt other = otherOwner(directory);
