@@ -75,6 +75,9 @@ final class RepeatedCall<Q, R> extends ClientCall<Q, R> {
     public void halfClose() {
         try {
             channel.mayCall();
+            if (request instanceof Message message) {
+                Texts.requireWhole(message);
+            }
         } catch (RemoraException refused) {
             executor().execute(() -> fail(refused, new Metadata()));
             return;

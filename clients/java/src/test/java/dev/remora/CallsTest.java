@@ -15,6 +15,8 @@ import dev.remora.v1.GetStatusRequest;
 import dev.remora.v1.GetStatusResponse;
 import dev.remora.v1.ListMessagesRequest;
 import dev.remora.v1.ListMessagesResponse;
+import dev.remora.v1.Message;
+import dev.remora.v1.Scalar;
 import io.grpc.Context;
 import io.grpc.Status;
 import io.grpc.StatusRuntimeException;
@@ -58,6 +60,26 @@ class CallsTest {
             assertEquals(first, server.calls.get(1).as(AppendMessagesRequest.parser()));
             assertFalse(first.getRequestId().isEmpty());
             assertEquals("planner", first.getOrigin().getAgentId());
+        }
+    }
+
+    @Test
+    void aTextThatIsCutWithinACharacterIsNamedAndNothingIsSent() throws Exception {
+        Message whole = Message.newBuilder().setRole("user").setText("\ud83d\ude80 ahoy").build();
+        Message cut = whole.toBuilder().setText("\ud83d").build();
+        Message attributed = whole.toBuilder().putAttributes("mood", Scalar.newBuilder().setText("\ude80").build()).build();
+        try (ScriptedServer server = new ScriptedServer(AppendMessagesResponse.getDefaultInstance());
+                Remora client = RealServer.client(server.endpoint())) {
+            for (var refused : Map.of("messages[1].text", cut, "messages[1].attributes[\"mood\"].text", attributed).entrySet()) {
+                AppendMessagesRequest request = WRITE.toBuilder().addMessages(whole).addMessages(refused.getValue()).build();
+                RemoraException error = failed(() -> client.conversations().appendMessages(request));
+                assertTrue(error.is(Reason.INVALID_FIELD));
+                assertEquals(
+                        refused.getKey() + " has half of a surrogate pair: was it cut within a character?", error.getMessage());
+            }
+            client.conversations().appendMessages(WRITE.toBuilder().addMessages(whole).build());
+            assertEquals(1, server.calls.size());
+            assertEquals(whole, server.calls.get(0).as(AppendMessagesRequest.parser()).getMessages(0));
         }
     }
 
