@@ -183,7 +183,7 @@ final class RepeatedCall<Q, R> extends ClientCall<Q, R> {
 
     private RemoraException read(Status status, Metadata trailers) {
         RemoraException failure = Statuses.read(status, trailers, requestId);
-        if (failure.code() == Status.Code.UNAVAILABLE && failure.reason().isEmpty()) {
+        if (Statuses.isOfConnection(failure)) {
             return channel.isClosed() ? Statuses.clientClosed(failure) : Statuses.connectionFailed(failure, channel.endpoint());
         }
         if (failure.code() != Status.Code.DEADLINE_EXCEEDED) {

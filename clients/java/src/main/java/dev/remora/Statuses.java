@@ -9,6 +9,7 @@ import dev.remora.RemoraException.Details;
 import dev.remora.RemoraException.FieldViolation;
 import io.grpc.Metadata;
 import io.grpc.Status;
+import io.grpc.netty.shaded.io.netty.handler.ssl.NotSslRecordException;
 import io.grpc.protobuf.StatusProto;
 import java.io.FileNotFoundException;
 import java.net.UnknownHostException;
@@ -30,6 +31,11 @@ final class Statuses {
     private static final Set<Status.Code> OPEN = EnumSet.of(
             Status.Code.UNAVAILABLE, Status.Code.DEADLINE_EXCEEDED, Status.Code.CANCELLED, Status.Code.INTERNAL, Status.Code.UNKNOWN);
 
+    /** How gRPC's text begins for what answers in another protocol than HTTP/2. */
+    private static final String OTHER_PROTOCOL = "First received frame was not SETTINGS";
+    /** That of a server with TLS: the alert is 0x15, and the version begins with 3. */
+    private static final Pattern TLS_ALERT = Pattern.compile(OTHER_PROTOCOL + ".*: 1503.*", Pattern.DOTALL);
+
     private Statuses() {}
 
     static RemoraException read(Status status, Metadata trailers, String requestId) {
@@ -38,15 +44,31 @@ final class Statuses {
         return new RemoraException(status.getCode(), message, details, status.getCause());
     }
 
+    /** Whether there was no connection to a server of gRPC, or it broke. */
+    static boolean isOfConnection(RemoraException failure) {
+        boolean broke = failure.code() == Status.Code.UNAVAILABLE && failure.reason().isEmpty();
+        return broke || String.valueOf(innermostOf(failure).getMessage()).startsWith(OTHER_PROTOCOL);
+    }
+
     static RemoraException connectionFailed(RemoraException failure, String endpoint) {
-        String why = whyOf(failure, innermostOf(failure));
-        String told = isOfTls(failure)
-                ? "the TLS connection to %s failed (%s); do both sides trust the other's certificate?"
-                : "no Remora server answers at %s (%s); `remora serve` starts one, and endpoint or $%s says where it listens";
         Details details = new Details(
                 Reason.CONNECTION_FAILED, Map.of("endpoint", endpoint), List.of(), failure.retryDelay(), failure.requestId());
-        String message = told.formatted(endpoint, why, Endpoint.VARIABLE);
-        return new RemoraException(failure.code(), message, details, failure.getCause());
+        Throwable innermost = innermostOf(failure);
+        String message = toldOf(failure, innermost).formatted(endpoint, whyOf(failure, innermost), Endpoint.VARIABLE);
+        return new RemoraException(Status.Code.UNAVAILABLE, message, details, failure.getCause());
+    }
+
+    /** What is told of a connection that failed: to where, why, and the environment's variable. */
+    private static String toldOf(RemoraException failure, Throwable innermost) {
+        if (innermost instanceof NotSslRecordException) {
+            return "the server at %s speaks no TLS; leave out the credentials, or start it with --tls-cert and --tls-key";
+        }
+        if (TLS_ALERT.matcher(String.valueOf(innermost.getMessage())).matches()) {
+            return "the server at %s speaks TLS; the client needs credentials, such as TlsChannelCredentials";
+        }
+        return isOfTls(failure)
+                ? "the TLS connection to %s failed (%s); do both sides trust the other's certificate?"
+                : "no Remora server answers at %s (%s); `remora serve` starts one, and endpoint or $%s says where it listens";
     }
 
     /** Not that of gRPC, which is the one of a server that cannot be reached. */

@@ -35,6 +35,17 @@ class TlsTest {
             assertRefused(server.endpoint(), trusting("authority").build());
             assertRefused(server.endpoint(), shown("authority", "expired"));
             assertRefused(server.endpoint(), shown("stranger", "client"));
+            assertTrue(assertRefused(server.endpoint(), null).endsWith(
+                    ": the server at " + server.endpoint() + " speaks TLS; the client needs credentials, such as TlsChannelCredentials"));
+        }
+    }
+
+    @Test
+    void aServerWithoutTlsIsSaidToSpeakNone() throws Exception {
+        makeCertificates();
+        try (RealServer server = RealServer.start(RealServer.overTcp())) {
+            String told = assertRefused(server.endpoint(), trusting("authority").build());
+            assertTrue(told.contains(": the server at " + server.endpoint() + " speaks no TLS; leave out the credentials"), told);
         }
     }
 
