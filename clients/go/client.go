@@ -89,7 +89,8 @@ func WithEndpoint(endpoint string) Option {
 	}
 }
 
-// WithTenant names the tenant, if the server requires no token; else it must be the token's.
+// WithTenant names the tenant, 1 to 512 printable ASCII characters, if the server requires no token; else it must be the token's.
+// Without it: the token's or, without a token, `default`.
 func WithTenant(tenant string) Option {
 	return func(s *settings) error {
 		s.headers["remora-tenant"] = tenant
@@ -97,7 +98,7 @@ func WithTenant(tenant string) Option {
 	}
 }
 
-// WithToken authenticates.
+// WithToken authenticates. The token is printable ASCII. It is sent as it is: over a network, use [WithTLS].
 func WithToken(token string) Option {
 	return func(s *settings) error {
 		s.headers["authorization"] = "Bearer " + token
@@ -116,7 +117,7 @@ func WithTimeout(timeout time.Duration) Option {
 	}
 }
 
-// WithOrigin is kept in the records of writes: the agent and its run.
+// WithOrigin is kept in the records of writes: the agent and its run, each up to 512 bytes in UTF-8; empty if there is none.
 func WithOrigin(agentID, runID string) Option {
 	return func(s *settings) error {
 		s.origin = &remorav1.Origin{AgentId: agentID, RunId: runID}
@@ -136,7 +137,7 @@ func WithTLS(config *tls.Config) Option {
 	}
 }
 
-// New makes a client. It does not connect yet.
+// New makes a client. It does not connect yet. Options that no call could be made with are an [*Error] with [InvalidField].
 func New(options ...Option) (*Client, error) {
 	chosen := settings{headers: headers{}, timeout: defaultTimeout}
 	for _, option := range options {
@@ -154,7 +155,7 @@ func New(options ...Option) (*Client, error) {
 	target, dial := targetOf(chosen.endpoint)
 	conn, err := grpc.NewClient(target, append(dialOptions(chosen.headers, transport), dial...)...)
 	if err != nil {
-		return nil, fmt.Errorf("remora: %w", err)
+		return nil, invalidField("endpoint", fmt.Sprintf("is %q, which gRPC cannot call: %v", chosen.endpoint, err))
 	}
 	return newClient(chosen, conn), nil
 }
@@ -215,7 +216,7 @@ func (c *Client) Endpoint() string { return c.settings.endpoint }
 // Revision is the least revision of reads: the greatest that this client wrote or was given, at first 0.
 func (c *Client) Revision() uint64 { return c.revision.Load() }
 
-// AdvanceTo makes later reads see at least this revision, such as one that another client wrote.
+// AdvanceTo makes later reads see at least this revision, such as one that another client wrote. A smaller one changes nothing.
 func (c *Client) AdvanceTo(revision uint64) {
 	for {
 		known := c.revision.Load()

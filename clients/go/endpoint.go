@@ -68,7 +68,7 @@ func requireShort(endpoint, field, remedy string) error {
 
 func isEndpoint(text string) bool {
 	if path, ok := strings.CutPrefix(text, unixPrefix); ok {
-		return path != ""
+		return path != "" && !strings.Contains(path, "\x00")
 	}
 	form := hostAndPort.FindStringSubmatch(text)
 	if form == nil {
@@ -81,7 +81,7 @@ func isEndpoint(text string) bool {
 // targetOf gives gRPC the target of an endpoint of a known form, and how to reach it.
 func targetOf(endpoint string) (string, []grpc.DialOption) {
 	if !strings.HasPrefix(endpoint, unixPrefix) {
-		return "dns:///" + endpoint, nil
+		return "dns:///" + strings.ReplaceAll(endpoint, "%", "%25"), nil // the zone of an IPv6 address, in a URL
 	}
 	path := socketPath(endpoint)
 	// Not gRPC's own unix targets: they are URLs, and a path may hold what a URL cannot.

@@ -60,7 +60,7 @@ func TestAWrongEndpointOfTheEnvironmentIsNamed(t *testing.T) {
 }
 
 func TestAnEndpointHasNoOtherForm(t *testing.T) {
-	for _, endpoint := range []string{"", "localhost", "unix:", ":7411", "localhost:", "localhost:http", "http://h:1/x", "h:65536"} {
+	for _, endpoint := range []string{"", "localhost", "unix:", ":7411", "localhost:", "localhost:http", "http://h:1/x", "h:65536", "h\n:1", "unix:/a\x00b"} {
 		if _, err := remora.New(remora.WithEndpoint(endpoint)); !errors.Is(err, remora.InvalidField) {
 			t.Errorf("%q: %v", endpoint, err)
 		}
@@ -92,7 +92,7 @@ func TestASocketIsFoundHoweverItsPathIsWritten(t *testing.T) {
 	}
 }
 
-func TestAnIPv6AddressIsCalledInBrackets(t *testing.T) {
+func TestAnIPv6AddressIsCalledInBracketsWithOrWithoutAZone(t *testing.T) {
 	listener, err := net.Listen("tcp", "[::1]:0")
 	if err != nil {
 		t.Skip("this machine has no IPv6")
@@ -100,6 +100,21 @@ func TestAnIPv6AddressIsCalledInBrackets(t *testing.T) {
 	endpoint := listener.Addr().String()
 	listener.Close()
 	must(t, askStatus(connect(t, remora.WithEndpoint(startServer(t, endpoint)))))
+	must(t, askStatus(connect(t, remora.WithEndpoint(strings.Replace(endpoint, "]", "%"+loopback(t)+"]", 1)))))
+}
+
+// loopback is the name of the interface.
+func loopback(t *testing.T) string {
+	t.Helper()
+	interfaces, err := net.Interfaces()
+	must(t, err)
+	for _, each := range interfaces {
+		if each.Flags&net.FlagLoopback != 0 {
+			return each.Name
+		}
+	}
+	t.Fatal("an IPv6 address without a loopback interface")
+	return ""
 }
 
 func TestTheDefaultSocketInAnotherUsersDirectoryIsNotCalled(t *testing.T) {

@@ -31,7 +31,7 @@ type FieldViolation struct {
 type Error struct {
 	// The canonical code.
 	Code codes.Code
-	// Why; empty if the failure did not come from Remora itself.
+	// Why; empty if neither the server nor the client says so, such as of a call that its context cancelled.
 	Reason Reason
 	// What happened, for people.
 	Message string
@@ -42,7 +42,7 @@ type Error struct {
 	// How long the server asks to wait before a repeat; 0 if it says nothing.
 	RetryDelay time.Duration
 	// The request id of a write that failed. The same call with it takes effect once, even if the failed one did. Empty for
-	// reads, which may always be repeated, and for calls that were not sent.
+	// reads, which may always be repeated, and for calls that were refused before they were made.
 	RequestID string
 
 	cause error
