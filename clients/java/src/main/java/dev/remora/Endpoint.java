@@ -3,6 +3,7 @@ package dev.remora;
 import com.sun.security.auth.module.UnixSystem;
 import io.grpc.ChannelCredentials;
 import io.grpc.Grpc;
+import io.grpc.ManagedChannel;
 import io.grpc.InsecureChannelCredentials;
 import io.grpc.ManagedChannelBuilder;
 import io.grpc.netty.shaded.io.grpc.netty.NettyChannelBuilder;
@@ -17,6 +18,7 @@ import java.nio.file.LinkOption;
 import java.nio.file.Path;
 import java.util.Map;
 import java.util.OptionalInt;
+import java.util.function.Supplier;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 
@@ -62,7 +64,7 @@ final class Endpoint {
 
     private static boolean isEndpoint(String text) {
         if (text.startsWith(UNIX)) {
-            return text.length() > UNIX.length();
+            return text.length() > UNIX.length() && text.indexOf('\0') < 0;
         }
         Matcher form = HOST_AND_PORT.matcher(text);
         return form.matches() && Integer.parseInt(form.group(2)) <= LARGEST_PORT;
@@ -77,6 +79,16 @@ final class Endpoint {
             throw RemoraException.invalidField("credentials", "are for host:port, and the endpoint is \"" + endpoint + "\"; leave them out");
         }
         return given;
+    }
+
+    /** A channel to the endpoint, made by {@code channel}. Refuses one that gRPC cannot call, such as a host with an underscore. */
+    static ManagedChannel connect(String endpoint, Supplier<ManagedChannel> channel) {
+        try {
+            return channel.get();
+        } catch (IllegalArgumentException error) {
+            String told = "is \"" + endpoint + "\", which gRPC cannot call: " + error.getMessage();
+            throw RemoraException.invalidField("endpoint", told);
+        }
     }
 
     static ManagedChannelBuilder<?> channelTo(String endpoint, ChannelCredentials credentials) {

@@ -111,7 +111,7 @@ public final class Remora implements AutoCloseable {
         return channel.revision();
     }
 
-    /** Makes later reads see at least this revision, such as one that another client wrote. */
+    /** Makes later reads see at least this revision, such as one that another client wrote. A smaller one changes nothing. */
     public void advanceTo(long revision) {
         channel.advanceTo(revision);
     }
@@ -141,17 +141,20 @@ public final class Remora implements AutoCloseable {
             return this;
         }
 
-        /** The tenant, if the server requires no token; else it must be the token's. */
+        /**
+         * The tenant, 1 to 512 printable ASCII characters, if the server requires no token; else it must be the token's. By default the
+         * token's or, without a token, {@code default}.
+         */
         public Builder tenant(String tenant) {
             return header("remora-tenant", requireSendable(tenant, "tenant"));
         }
 
-        /** Authenticates. */
+        /** Authenticates. It is printable ASCII, and sent as it is: over a network, use {@link #credentials}. */
         public Builder token(String token) {
             return header("authorization", "Bearer " + requireSendable(token, "token"));
         }
 
-        /** How long a call may take, repeats included, if it has no deadline of its own; by default 2 seconds. */
+        /** How long a call may take, repeats included, if it has no deadline of its own. Greater than 0; by default 2 seconds. */
         public Builder timeout(Duration timeout) {
             requireGiven(timeout, "timeout");
             if (timeout.isNegative() || timeout.isZero()) {
@@ -161,7 +164,7 @@ public final class Remora implements AutoCloseable {
             return this;
         }
 
-        /** Is kept in the records of writes: the agent and its run. */
+        /** Is kept in the records of writes: the agent and its run, each up to 512 bytes in UTF-8; empty if there is none. */
         public Builder origin(String agentId, String runId) {
             origin = Origin.newBuilder()
                     .setAgentId(requireGiven(agentId, "agentId"))
@@ -172,14 +175,18 @@ public final class Remora implements AutoCloseable {
 
         /**
          * How it connects to a host and port that speak TLS: {@link io.grpc.TlsChannelCredentials} with the authorities of the server
-         * and, if the server requires one, the client's certificate.
+         * and, if the server requires one, the client's certificate. By default it speaks no TLS.
          */
         public Builder credentials(ChannelCredentials credentials) {
             this.credentials = credentials;
             return this;
         }
 
-        /** Makes the client. It does not connect yet. */
+        /**
+         * Makes the client. It does not connect yet.
+         *
+         * @throws RemoraException with {@link Reason#INVALID_FIELD} if no call could be made with an option, as the options themselves do
+         */
         public Remora build() {
             String chosen = endpoint != null ? endpoint : Endpoint.ofEnvironment(System.getenv());
             return new Remora(chosen, new RemoraChannel(chosen, Endpoint.credentialsFor(chosen, credentials), identity, timeout, origin));

@@ -38,7 +38,7 @@ final class RemoraChannel extends Channel {
         this.origin = origin;
         Metadata sent = new Metadata();
         sent.merge(identity); // the builder may be used again
-        connection = Endpoint.channelTo(endpoint, credentials)
+        connection = Endpoint.connect(endpoint, () -> Endpoint.channelTo(endpoint, credentials)
                 .disableRetry() // calls are repeated here
                 .disableServiceConfigLookUp()
                 .proxyDetector(address -> null)
@@ -46,7 +46,7 @@ final class RemoraChannel extends Channel {
                 .keepAliveTime(10, TimeUnit.SECONDS)
                 .keepAliveTimeout(5, TimeUnit.SECONDS)
                 .maxInboundMessageSize(LARGEST_REPLY)
-                .build();
+                .build());
         identified = ClientInterceptors.intercept(connection, MetadataUtils.newAttachHeadersInterceptor(sent));
     }
 

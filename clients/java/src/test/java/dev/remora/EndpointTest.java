@@ -51,6 +51,15 @@ class EndpointTest {
         assertTrue(assertThrows(RemoraException.class, () -> Remora.builder().endpoint(endpoint)).is(Reason.INVALID_FIELD));
     }
 
+    @ParameterizedTest
+    @ValueSource(strings = {"my host:7411", "h%zz:7411", "u@h:7411", "[nonsense]:1", "under_score:7411", "unix:/a\0b"})
+    void anEndpointThatGrpcCannotCallIsRefused(String endpoint) {
+        RemoraException refused =
+                assertThrows(RemoraException.class, () -> Remora.builder().endpoint(endpoint).build().close());
+        assertEquals("endpoint", refused.fields().get(0).field());
+        assertTrue(refused.getMessage().startsWith("endpoint is \"" + endpoint + "\""), refused.getMessage());
+    }
+
     @Test
     void aPathThatNoSocketCanHaveIsRefusedAtOnce() {
         RemoraException given = assertThrows(
