@@ -93,6 +93,29 @@ func TestAReadWaitsForWhatTheClientHasWritten(t *testing.T) {
 	}
 }
 
+func TestAListGoesOnWhenTheClientHasWrittenBetweenItsPages(t *testing.T) {
+	client := connect(t, remora.WithEndpoint(startServer(t, overUnix(t))))
+	for _, id := range []string{"a", "b", "c"} {
+		_, err := client.Conversations.CreateConversation(ctx, &remorav1.CreateConversationRequest{Conversation: &remorav1.Conversation{Id: id}})
+		must(t, err)
+	}
+	request := &remorav1.ListConversationsRequest{PageSize: 1}
+	var deleted []string
+	for pages := 0; pages == 0 || request.PageToken != ""; pages++ {
+		page, err := client.Conversations.ListConversations(ctx, request)
+		must(t, err)
+		for _, found := range page.GetConversations() {
+			_, err := client.Conversations.DeleteConversation(ctx, &remorav1.DeleteConversationRequest{ConversationId: found.GetId()})
+			must(t, err)
+			deleted = append(deleted, found.GetId())
+		}
+		request.PageToken = page.GetNextPageToken()
+	}
+	if !reflect.DeepEqual(deleted, []string{"c", "b", "a"}) {
+		t.Fatal(deleted)
+	}
+}
+
 func TestARevisionThatTheStoreNeverAssignedIsForgotten(t *testing.T) {
 	server := startScripted(t, failure(t, codes.OutOfRange, "remora.dev", "REVISION_UNKNOWN"))
 	client := connect(t, remora.WithEndpoint(server.endpoint))

@@ -174,6 +174,13 @@ def page_of(caller: WireCaller, request_name: str, **fields: object) -> tuple[An
     return request, reply.next_page_token
 
 
+def ask_for_larger_pages(request: Any) -> None:  # noqa: ANN401 - of any list
+    if isinstance(request, memory.SearchMessagesRequest):
+        request.options.k += 1
+    else:
+        request.page_size += 1
+
+
 def forged(token: str) -> Iterator[tuple[str, str]]:
     """Tokens that are nearly one."""
     yield "words", "made up"
@@ -218,7 +225,7 @@ def test_a_page_token_that_was_edited_is_refused_and_changes_nothing(caller: Wir
 
 
 @pytest.mark.parametrize("request_name", PAGED)
-def test_a_page_token_of_another_tenant_store_list_or_filter_is_refused(
+def test_a_page_token_of_another_tenant_store_list_or_field_is_refused(
     caller: WireCaller, neighbour: WireCaller, elsewhere: WireCaller, request_name: str
 ) -> None:
     request, own = page_of(caller, request_name)
@@ -228,13 +235,23 @@ def test_a_page_token_of_another_tenant_store_list_or_filter_is_refused(
     }
     for other in set(PAGED) - {request_name}:
         foreign[other] = page_of(caller, other)[1]
-    foreign["another filter"] = page_of(caller, request_name, min_revision=1)[1]
 
     for what, token in foreign.items():
         request.page_token = token
         answer = caller.call(METHOD_OF[request_name], request.SerializeToString())
         assert is_refusal(answer, "page_token", "PAGE_TOKEN_INVALID"), what
     request.page_token = own
+    assert caller.call(METHOD_OF[request_name], request.SerializeToString()).code == "OK"
+    ask_for_larger_pages(request)
+    answer = caller.call(METHOD_OF[request_name], request.SerializeToString())
+    assert is_refusal(answer, "page_token", "PAGE_TOKEN_INVALID")
+
+
+@pytest.mark.parametrize("request_name", PAGED)
+def test_a_page_may_wait_for_a_later_revision_than_the_one_before(caller: WireCaller, request_name: str) -> None:
+    request, token = page_of(caller, request_name, min_revision=1)
+    request.page_token, request.min_revision = token, 2
+
     assert caller.call(METHOD_OF[request_name], request.SerializeToString()).code == "OK"
 
 

@@ -42,6 +42,13 @@ def test_a_token_of_the_page_before_does_not_change_the_next_one() -> None:
     assert TOKENS.make(CALL, with_token(first), 2) == TOKENS.make(CALL, with_token(""), 2)
 
 
+@given(st.integers(0, 2**64 - 1), st.integers(0, 2**64 - 1))
+def test_pages_of_a_list_may_wait_for_other_revisions(first: int, later: int) -> None:
+    token = TOKENS.make(CALL, with_token("", min_revision=first), 5)
+
+    assert TOKENS.position(CALL, with_token(token, min_revision=later), int) == 5
+
+
 @given(POSITIONS, st.integers(0, 16), st.integers(1, 255))
 def test_a_changed_byte_is_found(position: int, at: int, change: int) -> None:
     token = bytearray(base64.urlsafe_b64decode(TOKENS.make(CALL, with_token(""), position)))
