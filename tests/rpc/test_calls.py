@@ -8,6 +8,7 @@ from typing import cast
 
 import grpc
 import pytest
+from tests.faults.contract import WRITES
 from tests.patience import PATIENCE
 from tests.rpc.fake_store import FakeStore, conversation
 from tests.rpc.running_server import RunningServer
@@ -17,6 +18,8 @@ from remora.v1 import user_service_pb2 as users
 from remora.v1.calls_pb2 import Origin
 from remora.v1.message_pb2 import Message
 from remora.v1.scalar_pb2 import Scalar
+from remora.v1.store_item_pb2 import ItemKey
+from remora.v1.store_service_pb2 import ExecuteOperationsRequest, Operation
 from remora_server.domain.calls import Read, Write
 from remora_server.rpc.calls import Call, traceparent
 
@@ -38,6 +41,23 @@ def test_the_order_of_a_map_does_not_make_another_request() -> None:
 @pytest.mark.parametrize("changed", [append(user_id="u"), append("abc"), append(conversation_id="d")])
 def test_another_payload_is_another_request(changed: pb.AppendMessagesRequest) -> None:
     assert CALL.write(append()).fingerprint != CALL.write(changed).fingerprint
+
+
+def test_the_revision_that_a_request_waits_for_does_not_make_another_request() -> None:
+    call = Call("ExecuteOperations", "t", 0.0)
+    operations = [Operation(delete=ItemKey(namespace=["n"], key="k"))]
+    first = ExecuteOperationsRequest(operations=operations, request_id="r", min_revision=7)
+    later = ExecuteOperationsRequest(operations=operations, request_id="r", min_revision=9)
+
+    assert call.write(first).fingerprint == call.write(later).fingerprint
+    assert first.min_revision == 7
+
+
+def test_one_write_may_wait_for_a_revision() -> None:
+    assert len(WRITES) > 1
+    assert [name for name, write in WRITES.items() if "min_revision" in write.input_type.fields_by_name] == [
+        "ExecuteOperations"
+    ]
 
 
 def test_another_method_is_another_request() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import hashlib
 import re
 from typing import Protocol
@@ -9,6 +10,7 @@ from typing import Protocol
 from msgspec import Struct
 
 from remora.v1.calls_pb2 import Origin
+from remora.v1.store_service_pb2 import ExecuteOperationsRequest
 from remora_server.domain.calls import Read, Write
 from remora_server.domain.errors import OperatorOnly
 
@@ -77,8 +79,17 @@ class Call(Struct, frozen=True):
 
     def _fingerprint(self, request: WriteRequest) -> bytes:
         digest = hashlib.blake2b(b"%b\0" % self.method.encode(), digest_size=16)
-        digest.update(request.SerializeToString(deterministic=True))
+        digest.update(_payload(request).SerializeToString(deterministic=True))
         return digest.digest()
+
+
+def _payload(request: WriteRequest) -> WriteRequest:
+    """What makes the request the same one: not the revision that it waits for, which clients raise with each write."""
+    if not isinstance(request, ExecuteOperationsRequest) or not request.min_revision:
+        return request
+    payload = copy.copy(request)
+    payload.ClearField("min_revision")
+    return payload
 
 
 def traceparent(value: str | bytes) -> str:
