@@ -781,7 +781,8 @@ func (x *CountConversationsResponse) GetRevision() uint64 {
 // The request of UpdateConversation.
 type UpdateConversationRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Required. Its `id` names the conversation; the fields in the mask are taken from it.
+	// Required. Its `id` names the conversation; the fields in the mask are taken from it, and cleared if they are not set
+	// in it.
 	Conversation *Conversation `protobuf:"bytes,1,opt,name=conversation,proto3" json:"conversation,omitempty"`
 	// Any of `resource_id`, `title`, `metadata`, `attributes`, `storage_limit`, `short_term`. Empty: only update_time is set.
 	// Metadata and attributes are replaced, not merged.

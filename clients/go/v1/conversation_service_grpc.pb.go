@@ -51,30 +51,35 @@ type ConversationServiceClient interface {
 	// Counts conversations.
 	CountConversations(ctx context.Context, in *CountConversationsRequest, opts ...grpc.CallOption) (*CountConversationsResponse, error)
 	// Updates the fields of a conversation that the mask names; an empty mask only sets update_time. A lowered storage
-	// limit takes effect with the next append or edit.
+	// limit takes effect with the next append or edit. NOT_FOUND, CONVERSATION_NOT_FOUND as GetConversation.
 	UpdateConversation(ctx context.Context, in *UpdateConversationRequest, opts ...grpc.CallOption) (*UpdateConversationResponse, error)
 	// Deletes a conversation with its messages, steps, conversation-scope working memory and vectors of all its users.
+	// NOT_FOUND, CONVERSATION_NOT_FOUND as GetConversation, unless `allow_missing` is set.
 	DeleteConversation(ctx context.Context, in *DeleteConversationRequest, opts ...grpc.CallOption) (*DeleteConversationResponse, error)
 	// Appends messages in the order given, all or none. A message whose id the user already has in this conversation
-	// replaces that message and keeps its sequence and create_time.
+	// replaces that message and keeps its sequence and create_time; of two with the same id, the last wins.
 	AppendMessages(ctx context.Context, in *AppendMessagesRequest, opts ...grpc.CallOption) (*AppendMessagesResponse, error)
 	// Lists messages: a page holds the newest (or the oldest) that match the filters, itself in order, oldest first.
+	// NOT_FOUND, CONVERSATION_NOT_FOUND if there is no such conversation.
 	ListMessages(ctx context.Context, in *ListMessagesRequest, opts ...grpc.CallOption) (*ListMessagesResponse, error)
-	// Gets what is in a conversation's window: see `Conversation.short_term`.
+	// Gets what is in a conversation's window: see `Conversation.short_term`. NOT_FOUND, CONVERSATION_NOT_FOUND as
+	// GetConversation.
 	GetWindow(ctx context.Context, in *GetWindowRequest, opts ...grpc.CallOption) (*GetWindowResponse, error)
-	// Deletes messages by id; unknown ids are ignored.
+	// Deletes messages by id; unknown ids are ignored. NOT_FOUND, CONVERSATION_NOT_FOUND if there is no such conversation.
 	DeleteMessages(ctx context.Context, in *DeleteMessagesRequest, opts ...grpc.CallOption) (*DeleteMessagesResponse, error)
 	// Deletes the messages and steps of one user in one conversation, or in all conversations. Working memory stays.
+	// NOT_FOUND, CONVERSATION_NOT_FOUND if a conversation is given that does not exist.
 	ClearMessages(ctx context.Context, in *ClearMessagesRequest, opts ...grpc.CallOption) (*ClearMessagesResponse, error)
-	// Applies a list of edits to one user's messages of a conversation, in order, all or none.
+	// Applies a list of edits to one user's messages of a conversation, in order, all or none. NOT_FOUND,
+	// CONVERSATION_NOT_FOUND if there is no such conversation.
 	EditMessages(ctx context.Context, in *EditMessagesRequest, opts ...grpc.CallOption) (*EditMessagesResponse, error)
 	// Says what to summarise next, for a client whose own model writes the summary: CommitSummary stores it. The newest
 	// messages are left out, and calls are not parted from their results. If there is nothing to summarise, the reply has no
-	// `cover`.
+	// `cover`. NOT_FOUND, CONVERSATION_NOT_FOUND as GetConversation.
 	PlanSummary(ctx context.Context, in *PlanSummaryRequest, opts ...grpc.CallOption) (*PlanSummaryResponse, error)
 	// Stores the summary of what PlanSummary named, in the place of the one before, and moves the window behind what it
 	// covers. ABORTED, SUMMARY_OUTDATED if the window has moved or one of the messages has changed since: then plan again.
-	// Messages that were appended since do not matter.
+	// Messages that were appended since do not matter. NOT_FOUND, CONVERSATION_NOT_FOUND as GetConversation.
 	CommitSummary(ctx context.Context, in *CommitSummaryRequest, opts ...grpc.CallOption) (*CommitSummaryResponse, error)
 }
 
@@ -242,30 +247,35 @@ type ConversationServiceServer interface {
 	// Counts conversations.
 	CountConversations(context.Context, *CountConversationsRequest) (*CountConversationsResponse, error)
 	// Updates the fields of a conversation that the mask names; an empty mask only sets update_time. A lowered storage
-	// limit takes effect with the next append or edit.
+	// limit takes effect with the next append or edit. NOT_FOUND, CONVERSATION_NOT_FOUND as GetConversation.
 	UpdateConversation(context.Context, *UpdateConversationRequest) (*UpdateConversationResponse, error)
 	// Deletes a conversation with its messages, steps, conversation-scope working memory and vectors of all its users.
+	// NOT_FOUND, CONVERSATION_NOT_FOUND as GetConversation, unless `allow_missing` is set.
 	DeleteConversation(context.Context, *DeleteConversationRequest) (*DeleteConversationResponse, error)
 	// Appends messages in the order given, all or none. A message whose id the user already has in this conversation
-	// replaces that message and keeps its sequence and create_time.
+	// replaces that message and keeps its sequence and create_time; of two with the same id, the last wins.
 	AppendMessages(context.Context, *AppendMessagesRequest) (*AppendMessagesResponse, error)
 	// Lists messages: a page holds the newest (or the oldest) that match the filters, itself in order, oldest first.
+	// NOT_FOUND, CONVERSATION_NOT_FOUND if there is no such conversation.
 	ListMessages(context.Context, *ListMessagesRequest) (*ListMessagesResponse, error)
-	// Gets what is in a conversation's window: see `Conversation.short_term`.
+	// Gets what is in a conversation's window: see `Conversation.short_term`. NOT_FOUND, CONVERSATION_NOT_FOUND as
+	// GetConversation.
 	GetWindow(context.Context, *GetWindowRequest) (*GetWindowResponse, error)
-	// Deletes messages by id; unknown ids are ignored.
+	// Deletes messages by id; unknown ids are ignored. NOT_FOUND, CONVERSATION_NOT_FOUND if there is no such conversation.
 	DeleteMessages(context.Context, *DeleteMessagesRequest) (*DeleteMessagesResponse, error)
 	// Deletes the messages and steps of one user in one conversation, or in all conversations. Working memory stays.
+	// NOT_FOUND, CONVERSATION_NOT_FOUND if a conversation is given that does not exist.
 	ClearMessages(context.Context, *ClearMessagesRequest) (*ClearMessagesResponse, error)
-	// Applies a list of edits to one user's messages of a conversation, in order, all or none.
+	// Applies a list of edits to one user's messages of a conversation, in order, all or none. NOT_FOUND,
+	// CONVERSATION_NOT_FOUND if there is no such conversation.
 	EditMessages(context.Context, *EditMessagesRequest) (*EditMessagesResponse, error)
 	// Says what to summarise next, for a client whose own model writes the summary: CommitSummary stores it. The newest
 	// messages are left out, and calls are not parted from their results. If there is nothing to summarise, the reply has no
-	// `cover`.
+	// `cover`. NOT_FOUND, CONVERSATION_NOT_FOUND as GetConversation.
 	PlanSummary(context.Context, *PlanSummaryRequest) (*PlanSummaryResponse, error)
 	// Stores the summary of what PlanSummary named, in the place of the one before, and moves the window behind what it
 	// covers. ABORTED, SUMMARY_OUTDATED if the window has moved or one of the messages has changed since: then plan again.
-	// Messages that were appended since do not matter.
+	// Messages that were appended since do not matter. NOT_FOUND, CONVERSATION_NOT_FOUND as GetConversation.
 	CommitSummary(context.Context, *CommitSummaryRequest) (*CommitSummaryResponse, error)
 	mustEmbedUnimplementedConversationServiceServer()
 }

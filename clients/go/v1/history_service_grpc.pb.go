@@ -53,9 +53,10 @@ const (
 // Keeps what agents did. calls.proto says what all calls have in common.
 type HistoryServiceClient interface {
 	// Saves steps, all or none. A step whose id the user already has in the conversation is replaced; of two steps with
-	// the same id, the last wins.
+	// the same id, the last wins. NOT_FOUND, CONVERSATION_NOT_FOUND if the conversation of one does not exist.
 	SaveSteps(ctx context.Context, in *SaveStepsRequest, opts ...grpc.CallOption) (*SaveStepsResponse, error)
-	// Lists one user's steps of a conversation in the order of step_index, then of saving.
+	// Lists one user's steps of a conversation in the order of step_index, then of saving. NOT_FOUND,
+	// CONVERSATION_NOT_FOUND if there is no such conversation.
 	ListSteps(ctx context.Context, in *ListStepsRequest, opts ...grpc.CallOption) (*ListStepsResponse, error)
 	// Adds timeline events, all or none. An event never changes: one that is there already is skipped, and another one with
 	// its id is refused: ALREADY_EXISTS, TIMELINE_EVENT_EXISTS.
@@ -381,9 +382,10 @@ func (c *historyServiceClient) PruneLogRecords(ctx context.Context, in *PruneLog
 // Keeps what agents did. calls.proto says what all calls have in common.
 type HistoryServiceServer interface {
 	// Saves steps, all or none. A step whose id the user already has in the conversation is replaced; of two steps with
-	// the same id, the last wins.
+	// the same id, the last wins. NOT_FOUND, CONVERSATION_NOT_FOUND if the conversation of one does not exist.
 	SaveSteps(context.Context, *SaveStepsRequest) (*SaveStepsResponse, error)
-	// Lists one user's steps of a conversation in the order of step_index, then of saving.
+	// Lists one user's steps of a conversation in the order of step_index, then of saving. NOT_FOUND,
+	// CONVERSATION_NOT_FOUND if there is no such conversation.
 	ListSteps(context.Context, *ListStepsRequest) (*ListStepsResponse, error)
 	// Adds timeline events, all or none. An event never changes: one that is there already is skipped, and another one with
 	// its id is refused: ALREADY_EXISTS, TIMELINE_EVENT_EXISTS.

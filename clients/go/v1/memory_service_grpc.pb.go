@@ -70,22 +70,25 @@ const (
 type MemoryServiceClient interface {
 	// Searches messages of one conversation, one user or the tenant; best first. If these messages take more memory than
 	// the server's setting `search_bytes` allows: FAILED_PRECONDITION, SEARCH_TOO_LARGE, with `needed_bytes` (a lower
-	// bound) and `limit_bytes`. What a call loads before its deadline passes stays for the next call.
+	// bound) and `limit_bytes`. What a call loads before its deadline passes stays for the next call. NOT_FOUND,
+	// CONVERSATION_NOT_FOUND if a conversation is given that does not exist.
 	SearchMessages(ctx context.Context, in *SearchMessagesRequest, opts ...grpc.CallOption) (*SearchMessagesResponse, error)
-	// Assembles recent and recalled messages of a conversation under an exact token budget.
+	// Assembles recent and recalled messages of a conversation under an exact token budget. NOT_FOUND,
+	// CONVERSATION_NOT_FOUND if there is no such conversation; with `search`, otherwise fails as SearchMessages does.
 	AssembleContext(ctx context.Context, in *AssembleContextRequest, opts ...grpc.CallOption) (*AssembleContextResponse, error)
 	// Reads a conversation for an agent's turn, in one call: the conversation, its newest messages and those that a query finds,
 	// as they are stored. There is no budget, and nothing is left out or marked; AssembleContext does both. NOT_FOUND,
 	// CONVERSATION_NOT_FOUND if there is no such conversation; otherwise fails as SearchMessages does.
 	ReadConversation(ctx context.Context, in *ReadConversationRequest, opts ...grpc.CallOption) (*ReadConversationResponse, error)
-	// Gets a working memory. `found` says whether there is one.
+	// Gets a working memory. `found` says whether there is one. NOT_FOUND, CONVERSATION_NOT_FOUND if the owner is a
+	// conversation that does not exist or, with `user_id`, is another user's.
 	GetWorkingMemory(ctx context.Context, in *GetWorkingMemoryRequest, opts ...grpc.CallOption) (*GetWorkingMemoryResponse, error)
 	// Sets a working memory, replacing the one before.
 	SetWorkingMemory(ctx context.Context, in *SetWorkingMemoryRequest, opts ...grpc.CallOption) (*SetWorkingMemoryResponse, error)
 	// Edits a working memory, a text: replaces it, or adds to what it holds. What it comes to is checked against a JSON
 	// schema, if one is given. The edit is made in one step: of two that append at once, none is lost.
 	EditWorkingMemory(ctx context.Context, in *EditWorkingMemoryRequest, opts ...grpc.CallOption) (*EditWorkingMemoryResponse, error)
-	// Deletes a working memory; a missing one is no error.
+	// Deletes a working memory; a missing one is no error. A missing conversation is: NOT_FOUND, CONVERSATION_NOT_FOUND.
 	DeleteWorkingMemory(ctx context.Context, in *DeleteWorkingMemoryRequest, opts ...grpc.CallOption) (*DeleteWorkingMemoryResponse, error)
 	// Adds items to a user's memory, all or none. An item with a known id is replaced and keeps its create time; of two
 	// with the same id, the last wins. Texts are embedded by the tenant's model before the write; if that makes no vectors
@@ -440,22 +443,25 @@ func (c *memoryServiceClient) GetStaticFacts(ctx context.Context, in *GetStaticF
 type MemoryServiceServer interface {
 	// Searches messages of one conversation, one user or the tenant; best first. If these messages take more memory than
 	// the server's setting `search_bytes` allows: FAILED_PRECONDITION, SEARCH_TOO_LARGE, with `needed_bytes` (a lower
-	// bound) and `limit_bytes`. What a call loads before its deadline passes stays for the next call.
+	// bound) and `limit_bytes`. What a call loads before its deadline passes stays for the next call. NOT_FOUND,
+	// CONVERSATION_NOT_FOUND if a conversation is given that does not exist.
 	SearchMessages(context.Context, *SearchMessagesRequest) (*SearchMessagesResponse, error)
-	// Assembles recent and recalled messages of a conversation under an exact token budget.
+	// Assembles recent and recalled messages of a conversation under an exact token budget. NOT_FOUND,
+	// CONVERSATION_NOT_FOUND if there is no such conversation; with `search`, otherwise fails as SearchMessages does.
 	AssembleContext(context.Context, *AssembleContextRequest) (*AssembleContextResponse, error)
 	// Reads a conversation for an agent's turn, in one call: the conversation, its newest messages and those that a query finds,
 	// as they are stored. There is no budget, and nothing is left out or marked; AssembleContext does both. NOT_FOUND,
 	// CONVERSATION_NOT_FOUND if there is no such conversation; otherwise fails as SearchMessages does.
 	ReadConversation(context.Context, *ReadConversationRequest) (*ReadConversationResponse, error)
-	// Gets a working memory. `found` says whether there is one.
+	// Gets a working memory. `found` says whether there is one. NOT_FOUND, CONVERSATION_NOT_FOUND if the owner is a
+	// conversation that does not exist or, with `user_id`, is another user's.
 	GetWorkingMemory(context.Context, *GetWorkingMemoryRequest) (*GetWorkingMemoryResponse, error)
 	// Sets a working memory, replacing the one before.
 	SetWorkingMemory(context.Context, *SetWorkingMemoryRequest) (*SetWorkingMemoryResponse, error)
 	// Edits a working memory, a text: replaces it, or adds to what it holds. What it comes to is checked against a JSON
 	// schema, if one is given. The edit is made in one step: of two that append at once, none is lost.
 	EditWorkingMemory(context.Context, *EditWorkingMemoryRequest) (*EditWorkingMemoryResponse, error)
-	// Deletes a working memory; a missing one is no error.
+	// Deletes a working memory; a missing one is no error. A missing conversation is: NOT_FOUND, CONVERSATION_NOT_FOUND.
 	DeleteWorkingMemory(context.Context, *DeleteWorkingMemoryRequest) (*DeleteWorkingMemoryResponse, error)
 	// Adds items to a user's memory, all or none. An item with a known id is replaced and keeps its create time; of two
 	// with the same id, the last wins. Texts are embedded by the tenant's model before the write; if that makes no vectors

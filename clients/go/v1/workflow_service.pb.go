@@ -213,8 +213,8 @@ type UpdateWorkflowRunRequest struct {
 	Run *WorkflowRun `protobuf:"bytes,1,opt,name=run,proto3" json:"run,omitempty"`
 	// The fields to replace: any but `id`, `workflow_id` and `revision`. Empty: only update_time is set.
 	UpdateMask *fieldmaskpb.FieldMask `protobuf:"bytes,2,opt,name=update_mask,json=updateMask,proto3" json:"update_mask,omitempty"`
-	// The revision that the run must have, 0 if there must be none; otherwise ABORTED, REVISION_MISMATCH, and nothing is
-	// written. Unset: any.
+	// The revision that the run must have; otherwise ABORTED, REVISION_MISMATCH, and nothing is written. No run has 0.
+	// Unset: any.
 	ExpectedRevision *uint64 `protobuf:"varint,3,opt,name=expected_revision,json=expectedRevision,proto3,oneof" json:"expected_revision,omitempty"`
 	// Makes the write idempotent. Up to 128 bytes; empty: it is not.
 	RequestId string `protobuf:"bytes,4,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`

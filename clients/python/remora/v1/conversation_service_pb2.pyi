@@ -405,7 +405,9 @@ class UpdateConversationRequest(_message.Message):
     """Makes the write idempotent. Up to 128 bytes; empty: it is not."""
     @_builtins.property
     def conversation(self) -> _conversation_pb2.Conversation:
-        """Required. Its `id` names the conversation; the fields in the mask are taken from it."""
+        """Required. Its `id` names the conversation; the fields in the mask are taken from it, and cleared if they are not set
+        in it.
+        """
 
     @_builtins.property
     def update_mask(self) -> _field_mask_pb2.FieldMask:

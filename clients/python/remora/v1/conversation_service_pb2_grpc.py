@@ -142,7 +142,7 @@ class ConversationServiceServicer:
 
     def UpdateConversation(self, request, context):
         """Updates the fields of a conversation that the mask names; an empty mask only sets update_time. A lowered storage
-        limit takes effect with the next append or edit.
+        limit takes effect with the next append or edit. NOT_FOUND, CONVERSATION_NOT_FOUND as GetConversation.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -150,6 +150,7 @@ class ConversationServiceServicer:
 
     def DeleteConversation(self, request, context):
         """Deletes a conversation with its messages, steps, conversation-scope working memory and vectors of all its users.
+        NOT_FOUND, CONVERSATION_NOT_FOUND as GetConversation, unless `allow_missing` is set.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -157,7 +158,7 @@ class ConversationServiceServicer:
 
     def AppendMessages(self, request, context):
         """Appends messages in the order given, all or none. A message whose id the user already has in this conversation
-        replaces that message and keeps its sequence and create_time.
+        replaces that message and keeps its sequence and create_time; of two with the same id, the last wins.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -165,20 +166,22 @@ class ConversationServiceServicer:
 
     def ListMessages(self, request, context):
         """Lists messages: a page holds the newest (or the oldest) that match the filters, itself in order, oldest first.
+        NOT_FOUND, CONVERSATION_NOT_FOUND if there is no such conversation.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def GetWindow(self, request, context):
-        """Gets what is in a conversation's window: see `Conversation.short_term`.
+        """Gets what is in a conversation's window: see `Conversation.short_term`. NOT_FOUND, CONVERSATION_NOT_FOUND as
+        GetConversation.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def DeleteMessages(self, request, context):
-        """Deletes messages by id; unknown ids are ignored.
+        """Deletes messages by id; unknown ids are ignored. NOT_FOUND, CONVERSATION_NOT_FOUND if there is no such conversation.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -186,13 +189,15 @@ class ConversationServiceServicer:
 
     def ClearMessages(self, request, context):
         """Deletes the messages and steps of one user in one conversation, or in all conversations. Working memory stays.
+        NOT_FOUND, CONVERSATION_NOT_FOUND if a conversation is given that does not exist.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def EditMessages(self, request, context):
-        """Applies a list of edits to one user's messages of a conversation, in order, all or none.
+        """Applies a list of edits to one user's messages of a conversation, in order, all or none. NOT_FOUND,
+        CONVERSATION_NOT_FOUND if there is no such conversation.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -201,7 +206,7 @@ class ConversationServiceServicer:
     def PlanSummary(self, request, context):
         """Says what to summarise next, for a client whose own model writes the summary: CommitSummary stores it. The newest
         messages are left out, and calls are not parted from their results. If there is nothing to summarise, the reply has no
-        `cover`.
+        `cover`. NOT_FOUND, CONVERSATION_NOT_FOUND as GetConversation.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -210,7 +215,7 @@ class ConversationServiceServicer:
     def CommitSummary(self, request, context):
         """Stores the summary of what PlanSummary named, in the place of the one before, and moves the window behind what it
         covers. ABORTED, SUMMARY_OUTDATED if the window has moved or one of the messages has changed since: then plan again.
-        Messages that were appended since do not matter.
+        Messages that were appended since do not matter. NOT_FOUND, CONVERSATION_NOT_FOUND as GetConversation.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

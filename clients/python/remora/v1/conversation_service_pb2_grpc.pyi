@@ -45,33 +45,43 @@ class ConversationServiceStub:
     """Counts conversations."""
     UpdateConversation: _grpc.UnaryUnaryMultiCallable[_conversation_service_pb2.UpdateConversationRequest, _conversation_service_pb2.UpdateConversationResponse]
     """Updates the fields of a conversation that the mask names; an empty mask only sets update_time. A lowered storage
-    limit takes effect with the next append or edit.
+    limit takes effect with the next append or edit. NOT_FOUND, CONVERSATION_NOT_FOUND as GetConversation.
     """
     DeleteConversation: _grpc.UnaryUnaryMultiCallable[_conversation_service_pb2.DeleteConversationRequest, _conversation_service_pb2.DeleteConversationResponse]
-    """Deletes a conversation with its messages, steps, conversation-scope working memory and vectors of all its users."""
+    """Deletes a conversation with its messages, steps, conversation-scope working memory and vectors of all its users.
+    NOT_FOUND, CONVERSATION_NOT_FOUND as GetConversation, unless `allow_missing` is set.
+    """
     AppendMessages: _grpc.UnaryUnaryMultiCallable[_conversation_service_pb2.AppendMessagesRequest, _conversation_service_pb2.AppendMessagesResponse]
     """Appends messages in the order given, all or none. A message whose id the user already has in this conversation
-    replaces that message and keeps its sequence and create_time.
+    replaces that message and keeps its sequence and create_time; of two with the same id, the last wins.
     """
     ListMessages: _grpc.UnaryUnaryMultiCallable[_conversation_service_pb2.ListMessagesRequest, _conversation_service_pb2.ListMessagesResponse]
-    """Lists messages: a page holds the newest (or the oldest) that match the filters, itself in order, oldest first."""
+    """Lists messages: a page holds the newest (or the oldest) that match the filters, itself in order, oldest first.
+    NOT_FOUND, CONVERSATION_NOT_FOUND if there is no such conversation.
+    """
     GetWindow: _grpc.UnaryUnaryMultiCallable[_conversation_service_pb2.GetWindowRequest, _conversation_service_pb2.GetWindowResponse]
-    """Gets what is in a conversation's window: see `Conversation.short_term`."""
+    """Gets what is in a conversation's window: see `Conversation.short_term`. NOT_FOUND, CONVERSATION_NOT_FOUND as
+    GetConversation.
+    """
     DeleteMessages: _grpc.UnaryUnaryMultiCallable[_conversation_service_pb2.DeleteMessagesRequest, _conversation_service_pb2.DeleteMessagesResponse]
-    """Deletes messages by id; unknown ids are ignored."""
+    """Deletes messages by id; unknown ids are ignored. NOT_FOUND, CONVERSATION_NOT_FOUND if there is no such conversation."""
     ClearMessages: _grpc.UnaryUnaryMultiCallable[_conversation_service_pb2.ClearMessagesRequest, _conversation_service_pb2.ClearMessagesResponse]
-    """Deletes the messages and steps of one user in one conversation, or in all conversations. Working memory stays."""
+    """Deletes the messages and steps of one user in one conversation, or in all conversations. Working memory stays.
+    NOT_FOUND, CONVERSATION_NOT_FOUND if a conversation is given that does not exist.
+    """
     EditMessages: _grpc.UnaryUnaryMultiCallable[_conversation_service_pb2.EditMessagesRequest, _conversation_service_pb2.EditMessagesResponse]
-    """Applies a list of edits to one user's messages of a conversation, in order, all or none."""
+    """Applies a list of edits to one user's messages of a conversation, in order, all or none. NOT_FOUND,
+    CONVERSATION_NOT_FOUND if there is no such conversation.
+    """
     PlanSummary: _grpc.UnaryUnaryMultiCallable[_conversation_service_pb2.PlanSummaryRequest, _conversation_service_pb2.PlanSummaryResponse]
     """Says what to summarise next, for a client whose own model writes the summary: CommitSummary stores it. The newest
     messages are left out, and calls are not parted from their results. If there is nothing to summarise, the reply has no
-    `cover`.
+    `cover`. NOT_FOUND, CONVERSATION_NOT_FOUND as GetConversation.
     """
     CommitSummary: _grpc.UnaryUnaryMultiCallable[_conversation_service_pb2.CommitSummaryRequest, _conversation_service_pb2.CommitSummaryResponse]
     """Stores the summary of what PlanSummary named, in the place of the one before, and moves the window behind what it
     covers. ABORTED, SUMMARY_OUTDATED if the window has moved or one of the messages has changed since: then plan again.
-    Messages that were appended since do not matter.
+    Messages that were appended since do not matter. NOT_FOUND, CONVERSATION_NOT_FOUND as GetConversation.
     """
 
 @_typing.type_check_only
@@ -91,33 +101,43 @@ class ConversationServiceAsyncStub(ConversationServiceStub):
     """Counts conversations."""
     UpdateConversation: _aio.UnaryUnaryMultiCallable[_conversation_service_pb2.UpdateConversationRequest, _conversation_service_pb2.UpdateConversationResponse]  # type: ignore[assignment]
     """Updates the fields of a conversation that the mask names; an empty mask only sets update_time. A lowered storage
-    limit takes effect with the next append or edit.
+    limit takes effect with the next append or edit. NOT_FOUND, CONVERSATION_NOT_FOUND as GetConversation.
     """
     DeleteConversation: _aio.UnaryUnaryMultiCallable[_conversation_service_pb2.DeleteConversationRequest, _conversation_service_pb2.DeleteConversationResponse]  # type: ignore[assignment]
-    """Deletes a conversation with its messages, steps, conversation-scope working memory and vectors of all its users."""
+    """Deletes a conversation with its messages, steps, conversation-scope working memory and vectors of all its users.
+    NOT_FOUND, CONVERSATION_NOT_FOUND as GetConversation, unless `allow_missing` is set.
+    """
     AppendMessages: _aio.UnaryUnaryMultiCallable[_conversation_service_pb2.AppendMessagesRequest, _conversation_service_pb2.AppendMessagesResponse]  # type: ignore[assignment]
     """Appends messages in the order given, all or none. A message whose id the user already has in this conversation
-    replaces that message and keeps its sequence and create_time.
+    replaces that message and keeps its sequence and create_time; of two with the same id, the last wins.
     """
     ListMessages: _aio.UnaryUnaryMultiCallable[_conversation_service_pb2.ListMessagesRequest, _conversation_service_pb2.ListMessagesResponse]  # type: ignore[assignment]
-    """Lists messages: a page holds the newest (or the oldest) that match the filters, itself in order, oldest first."""
+    """Lists messages: a page holds the newest (or the oldest) that match the filters, itself in order, oldest first.
+    NOT_FOUND, CONVERSATION_NOT_FOUND if there is no such conversation.
+    """
     GetWindow: _aio.UnaryUnaryMultiCallable[_conversation_service_pb2.GetWindowRequest, _conversation_service_pb2.GetWindowResponse]  # type: ignore[assignment]
-    """Gets what is in a conversation's window: see `Conversation.short_term`."""
+    """Gets what is in a conversation's window: see `Conversation.short_term`. NOT_FOUND, CONVERSATION_NOT_FOUND as
+    GetConversation.
+    """
     DeleteMessages: _aio.UnaryUnaryMultiCallable[_conversation_service_pb2.DeleteMessagesRequest, _conversation_service_pb2.DeleteMessagesResponse]  # type: ignore[assignment]
-    """Deletes messages by id; unknown ids are ignored."""
+    """Deletes messages by id; unknown ids are ignored. NOT_FOUND, CONVERSATION_NOT_FOUND if there is no such conversation."""
     ClearMessages: _aio.UnaryUnaryMultiCallable[_conversation_service_pb2.ClearMessagesRequest, _conversation_service_pb2.ClearMessagesResponse]  # type: ignore[assignment]
-    """Deletes the messages and steps of one user in one conversation, or in all conversations. Working memory stays."""
+    """Deletes the messages and steps of one user in one conversation, or in all conversations. Working memory stays.
+    NOT_FOUND, CONVERSATION_NOT_FOUND if a conversation is given that does not exist.
+    """
     EditMessages: _aio.UnaryUnaryMultiCallable[_conversation_service_pb2.EditMessagesRequest, _conversation_service_pb2.EditMessagesResponse]  # type: ignore[assignment]
-    """Applies a list of edits to one user's messages of a conversation, in order, all or none."""
+    """Applies a list of edits to one user's messages of a conversation, in order, all or none. NOT_FOUND,
+    CONVERSATION_NOT_FOUND if there is no such conversation.
+    """
     PlanSummary: _aio.UnaryUnaryMultiCallable[_conversation_service_pb2.PlanSummaryRequest, _conversation_service_pb2.PlanSummaryResponse]  # type: ignore[assignment]
     """Says what to summarise next, for a client whose own model writes the summary: CommitSummary stores it. The newest
     messages are left out, and calls are not parted from their results. If there is nothing to summarise, the reply has no
-    `cover`.
+    `cover`. NOT_FOUND, CONVERSATION_NOT_FOUND as GetConversation.
     """
     CommitSummary: _aio.UnaryUnaryMultiCallable[_conversation_service_pb2.CommitSummaryRequest, _conversation_service_pb2.CommitSummaryResponse]  # type: ignore[assignment]
     """Stores the summary of what PlanSummary named, in the place of the one before, and moves the window behind what it
     covers. ABORTED, SUMMARY_OUTDATED if the window has moved or one of the messages has changed since: then plan again.
-    Messages that were appended since do not matter.
+    Messages that were appended since do not matter. NOT_FOUND, CONVERSATION_NOT_FOUND as GetConversation.
     """
 
 class ConversationServiceServicer(metaclass=_abc_1.ABCMeta):
@@ -164,7 +184,7 @@ class ConversationServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_conversation_service_pb2.UpdateConversationResponse, _abc.Awaitable[_conversation_service_pb2.UpdateConversationResponse]]:
         """Updates the fields of a conversation that the mask names; an empty mask only sets update_time. A lowered storage
-        limit takes effect with the next append or edit.
+        limit takes effect with the next append or edit. NOT_FOUND, CONVERSATION_NOT_FOUND as GetConversation.
         """
 
     @_abc_1.abstractmethod
@@ -173,7 +193,9 @@ class ConversationServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _conversation_service_pb2.DeleteConversationRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_conversation_service_pb2.DeleteConversationResponse, _abc.Awaitable[_conversation_service_pb2.DeleteConversationResponse]]:
-        """Deletes a conversation with its messages, steps, conversation-scope working memory and vectors of all its users."""
+        """Deletes a conversation with its messages, steps, conversation-scope working memory and vectors of all its users.
+        NOT_FOUND, CONVERSATION_NOT_FOUND as GetConversation, unless `allow_missing` is set.
+        """
 
     @_abc_1.abstractmethod
     def AppendMessages(
@@ -182,7 +204,7 @@ class ConversationServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_conversation_service_pb2.AppendMessagesResponse, _abc.Awaitable[_conversation_service_pb2.AppendMessagesResponse]]:
         """Appends messages in the order given, all or none. A message whose id the user already has in this conversation
-        replaces that message and keeps its sequence and create_time.
+        replaces that message and keeps its sequence and create_time; of two with the same id, the last wins.
         """
 
     @_abc_1.abstractmethod
@@ -191,7 +213,9 @@ class ConversationServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _conversation_service_pb2.ListMessagesRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_conversation_service_pb2.ListMessagesResponse, _abc.Awaitable[_conversation_service_pb2.ListMessagesResponse]]:
-        """Lists messages: a page holds the newest (or the oldest) that match the filters, itself in order, oldest first."""
+        """Lists messages: a page holds the newest (or the oldest) that match the filters, itself in order, oldest first.
+        NOT_FOUND, CONVERSATION_NOT_FOUND if there is no such conversation.
+        """
 
     @_abc_1.abstractmethod
     def GetWindow(
@@ -199,7 +223,9 @@ class ConversationServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _conversation_service_pb2.GetWindowRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_conversation_service_pb2.GetWindowResponse, _abc.Awaitable[_conversation_service_pb2.GetWindowResponse]]:
-        """Gets what is in a conversation's window: see `Conversation.short_term`."""
+        """Gets what is in a conversation's window: see `Conversation.short_term`. NOT_FOUND, CONVERSATION_NOT_FOUND as
+        GetConversation.
+        """
 
     @_abc_1.abstractmethod
     def DeleteMessages(
@@ -207,7 +233,7 @@ class ConversationServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _conversation_service_pb2.DeleteMessagesRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_conversation_service_pb2.DeleteMessagesResponse, _abc.Awaitable[_conversation_service_pb2.DeleteMessagesResponse]]:
-        """Deletes messages by id; unknown ids are ignored."""
+        """Deletes messages by id; unknown ids are ignored. NOT_FOUND, CONVERSATION_NOT_FOUND if there is no such conversation."""
 
     @_abc_1.abstractmethod
     def ClearMessages(
@@ -215,7 +241,9 @@ class ConversationServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _conversation_service_pb2.ClearMessagesRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_conversation_service_pb2.ClearMessagesResponse, _abc.Awaitable[_conversation_service_pb2.ClearMessagesResponse]]:
-        """Deletes the messages and steps of one user in one conversation, or in all conversations. Working memory stays."""
+        """Deletes the messages and steps of one user in one conversation, or in all conversations. Working memory stays.
+        NOT_FOUND, CONVERSATION_NOT_FOUND if a conversation is given that does not exist.
+        """
 
     @_abc_1.abstractmethod
     def EditMessages(
@@ -223,7 +251,9 @@ class ConversationServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _conversation_service_pb2.EditMessagesRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_conversation_service_pb2.EditMessagesResponse, _abc.Awaitable[_conversation_service_pb2.EditMessagesResponse]]:
-        """Applies a list of edits to one user's messages of a conversation, in order, all or none."""
+        """Applies a list of edits to one user's messages of a conversation, in order, all or none. NOT_FOUND,
+        CONVERSATION_NOT_FOUND if there is no such conversation.
+        """
 
     @_abc_1.abstractmethod
     def PlanSummary(
@@ -233,7 +263,7 @@ class ConversationServiceServicer(metaclass=_abc_1.ABCMeta):
     ) -> _typing.Union[_conversation_service_pb2.PlanSummaryResponse, _abc.Awaitable[_conversation_service_pb2.PlanSummaryResponse]]:
         """Says what to summarise next, for a client whose own model writes the summary: CommitSummary stores it. The newest
         messages are left out, and calls are not parted from their results. If there is nothing to summarise, the reply has no
-        `cover`.
+        `cover`. NOT_FOUND, CONVERSATION_NOT_FOUND as GetConversation.
         """
 
     @_abc_1.abstractmethod
@@ -244,7 +274,7 @@ class ConversationServiceServicer(metaclass=_abc_1.ABCMeta):
     ) -> _typing.Union[_conversation_service_pb2.CommitSummaryResponse, _abc.Awaitable[_conversation_service_pb2.CommitSummaryResponse]]:
         """Stores the summary of what PlanSummary named, in the place of the one before, and moves the window behind what it
         covers. ABORTED, SUMMARY_OUTDATED if the window has moved or one of the messages has changed since: then plan again.
-        Messages that were appended since do not matter.
+        Messages that were appended since do not matter. NOT_FOUND, CONVERSATION_NOT_FOUND as GetConversation.
         """
 
 def add_ConversationServiceServicer_to_server(servicer: ConversationServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

@@ -168,14 +168,15 @@ class HistoryServiceServicer:
 
     def SaveSteps(self, request, context):
         """Saves steps, all or none. A step whose id the user already has in the conversation is replaced; of two steps with
-        the same id, the last wins.
+        the same id, the last wins. NOT_FOUND, CONVERSATION_NOT_FOUND if the conversation of one does not exist.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def ListSteps(self, request, context):
-        """Lists one user's steps of a conversation in the order of step_index, then of saving.
+        """Lists one user's steps of a conversation in the order of step_index, then of saving. NOT_FOUND,
+        CONVERSATION_NOT_FOUND if there is no such conversation.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

@@ -35,10 +35,12 @@ class HistoryServiceStub:
     def __new__(cls, channel: _aio.Channel) -> HistoryServiceAsyncStub: ...
     SaveSteps: _grpc.UnaryUnaryMultiCallable[_history_service_pb2.SaveStepsRequest, _history_service_pb2.SaveStepsResponse]
     """Saves steps, all or none. A step whose id the user already has in the conversation is replaced; of two steps with
-    the same id, the last wins.
+    the same id, the last wins. NOT_FOUND, CONVERSATION_NOT_FOUND if the conversation of one does not exist.
     """
     ListSteps: _grpc.UnaryUnaryMultiCallable[_history_service_pb2.ListStepsRequest, _history_service_pb2.ListStepsResponse]
-    """Lists one user's steps of a conversation in the order of step_index, then of saving."""
+    """Lists one user's steps of a conversation in the order of step_index, then of saving. NOT_FOUND,
+    CONVERSATION_NOT_FOUND if there is no such conversation.
+    """
     AddTimelineEvents: _grpc.UnaryUnaryMultiCallable[_history_service_pb2.AddTimelineEventsRequest, _history_service_pb2.AddTimelineEventsResponse]
     """Adds timeline events, all or none. An event never changes: one that is there already is skipped, and another one with
     its id is refused: ALREADY_EXISTS, TIMELINE_EVENT_EXISTS.
@@ -115,10 +117,12 @@ class HistoryServiceAsyncStub(HistoryServiceStub):
     def __init__(self, channel: _aio.Channel) -> None: ...
     SaveSteps: _aio.UnaryUnaryMultiCallable[_history_service_pb2.SaveStepsRequest, _history_service_pb2.SaveStepsResponse]  # type: ignore[assignment]
     """Saves steps, all or none. A step whose id the user already has in the conversation is replaced; of two steps with
-    the same id, the last wins.
+    the same id, the last wins. NOT_FOUND, CONVERSATION_NOT_FOUND if the conversation of one does not exist.
     """
     ListSteps: _aio.UnaryUnaryMultiCallable[_history_service_pb2.ListStepsRequest, _history_service_pb2.ListStepsResponse]  # type: ignore[assignment]
-    """Lists one user's steps of a conversation in the order of step_index, then of saving."""
+    """Lists one user's steps of a conversation in the order of step_index, then of saving. NOT_FOUND,
+    CONVERSATION_NOT_FOUND if there is no such conversation.
+    """
     AddTimelineEvents: _aio.UnaryUnaryMultiCallable[_history_service_pb2.AddTimelineEventsRequest, _history_service_pb2.AddTimelineEventsResponse]  # type: ignore[assignment]
     """Adds timeline events, all or none. An event never changes: one that is there already is skipped, and another one with
     its id is refused: ALREADY_EXISTS, TIMELINE_EVENT_EXISTS.
@@ -198,7 +202,7 @@ class HistoryServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_history_service_pb2.SaveStepsResponse, _abc.Awaitable[_history_service_pb2.SaveStepsResponse]]:
         """Saves steps, all or none. A step whose id the user already has in the conversation is replaced; of two steps with
-        the same id, the last wins.
+        the same id, the last wins. NOT_FOUND, CONVERSATION_NOT_FOUND if the conversation of one does not exist.
         """
 
     @_abc_1.abstractmethod
@@ -207,7 +211,9 @@ class HistoryServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _history_service_pb2.ListStepsRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_history_service_pb2.ListStepsResponse, _abc.Awaitable[_history_service_pb2.ListStepsResponse]]:
-        """Lists one user's steps of a conversation in the order of step_index, then of saving."""
+        """Lists one user's steps of a conversation in the order of step_index, then of saving. NOT_FOUND,
+        CONVERSATION_NOT_FOUND if there is no such conversation.
+        """
 
     @_abc_1.abstractmethod
     def AddTimelineEvents(

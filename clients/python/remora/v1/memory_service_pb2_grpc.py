@@ -204,14 +204,16 @@ class MemoryServiceServicer:
     def SearchMessages(self, request, context):
         """Searches messages of one conversation, one user or the tenant; best first. If these messages take more memory than
         the server's setting `search_bytes` allows: FAILED_PRECONDITION, SEARCH_TOO_LARGE, with `needed_bytes` (a lower
-        bound) and `limit_bytes`. What a call loads before its deadline passes stays for the next call.
+        bound) and `limit_bytes`. What a call loads before its deadline passes stays for the next call. NOT_FOUND,
+        CONVERSATION_NOT_FOUND if a conversation is given that does not exist.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def AssembleContext(self, request, context):
-        """Assembles recent and recalled messages of a conversation under an exact token budget.
+        """Assembles recent and recalled messages of a conversation under an exact token budget. NOT_FOUND,
+        CONVERSATION_NOT_FOUND if there is no such conversation; with `search`, otherwise fails as SearchMessages does.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -227,7 +229,8 @@ class MemoryServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def GetWorkingMemory(self, request, context):
-        """Gets a working memory. `found` says whether there is one.
+        """Gets a working memory. `found` says whether there is one. NOT_FOUND, CONVERSATION_NOT_FOUND if the owner is a
+        conversation that does not exist or, with `user_id`, is another user's.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -249,7 +252,7 @@ class MemoryServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def DeleteWorkingMemory(self, request, context):
-        """Deletes a working memory; a missing one is no error.
+        """Deletes a working memory; a missing one is no error. A missing conversation is: NOT_FOUND, CONVERSATION_NOT_FOUND.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

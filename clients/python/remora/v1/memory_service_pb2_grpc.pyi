@@ -52,17 +52,22 @@ class MemoryServiceStub:
     SearchMessages: _grpc.UnaryUnaryMultiCallable[_memory_service_pb2.SearchMessagesRequest, _memory_service_pb2.SearchMessagesResponse]
     """Searches messages of one conversation, one user or the tenant; best first. If these messages take more memory than
     the server's setting `search_bytes` allows: FAILED_PRECONDITION, SEARCH_TOO_LARGE, with `needed_bytes` (a lower
-    bound) and `limit_bytes`. What a call loads before its deadline passes stays for the next call.
+    bound) and `limit_bytes`. What a call loads before its deadline passes stays for the next call. NOT_FOUND,
+    CONVERSATION_NOT_FOUND if a conversation is given that does not exist.
     """
     AssembleContext: _grpc.UnaryUnaryMultiCallable[_memory_service_pb2.AssembleContextRequest, _memory_service_pb2.AssembleContextResponse]
-    """Assembles recent and recalled messages of a conversation under an exact token budget."""
+    """Assembles recent and recalled messages of a conversation under an exact token budget. NOT_FOUND,
+    CONVERSATION_NOT_FOUND if there is no such conversation; with `search`, otherwise fails as SearchMessages does.
+    """
     ReadConversation: _grpc.UnaryUnaryMultiCallable[_memory_service_pb2.ReadConversationRequest, _memory_service_pb2.ReadConversationResponse]
     """Reads a conversation for an agent's turn, in one call: the conversation, its newest messages and those that a query finds,
     as they are stored. There is no budget, and nothing is left out or marked; AssembleContext does both. NOT_FOUND,
     CONVERSATION_NOT_FOUND if there is no such conversation; otherwise fails as SearchMessages does.
     """
     GetWorkingMemory: _grpc.UnaryUnaryMultiCallable[_memory_service_pb2.GetWorkingMemoryRequest, _memory_service_pb2.GetWorkingMemoryResponse]
-    """Gets a working memory. `found` says whether there is one."""
+    """Gets a working memory. `found` says whether there is one. NOT_FOUND, CONVERSATION_NOT_FOUND if the owner is a
+    conversation that does not exist or, with `user_id`, is another user's.
+    """
     SetWorkingMemory: _grpc.UnaryUnaryMultiCallable[_memory_service_pb2.SetWorkingMemoryRequest, _memory_service_pb2.SetWorkingMemoryResponse]
     """Sets a working memory, replacing the one before."""
     EditWorkingMemory: _grpc.UnaryUnaryMultiCallable[_memory_service_pb2.EditWorkingMemoryRequest, _memory_service_pb2.EditWorkingMemoryResponse]
@@ -70,7 +75,7 @@ class MemoryServiceStub:
     schema, if one is given. The edit is made in one step: of two that append at once, none is lost.
     """
     DeleteWorkingMemory: _grpc.UnaryUnaryMultiCallable[_memory_service_pb2.DeleteWorkingMemoryRequest, _memory_service_pb2.DeleteWorkingMemoryResponse]
-    """Deletes a working memory; a missing one is no error."""
+    """Deletes a working memory; a missing one is no error. A missing conversation is: NOT_FOUND, CONVERSATION_NOT_FOUND."""
     AddMemoryItems: _grpc.UnaryUnaryMultiCallable[_memory_service_pb2.AddMemoryItemsRequest, _memory_service_pb2.AddMemoryItemsResponse]
     """Adds items to a user's memory, all or none. An item with a known id is replaced and keeps its create time; of two
     with the same id, the last wins. Texts are embedded by the tenant's model before the write; if that makes no vectors
@@ -168,17 +173,22 @@ class MemoryServiceAsyncStub(MemoryServiceStub):
     SearchMessages: _aio.UnaryUnaryMultiCallable[_memory_service_pb2.SearchMessagesRequest, _memory_service_pb2.SearchMessagesResponse]  # type: ignore[assignment]
     """Searches messages of one conversation, one user or the tenant; best first. If these messages take more memory than
     the server's setting `search_bytes` allows: FAILED_PRECONDITION, SEARCH_TOO_LARGE, with `needed_bytes` (a lower
-    bound) and `limit_bytes`. What a call loads before its deadline passes stays for the next call.
+    bound) and `limit_bytes`. What a call loads before its deadline passes stays for the next call. NOT_FOUND,
+    CONVERSATION_NOT_FOUND if a conversation is given that does not exist.
     """
     AssembleContext: _aio.UnaryUnaryMultiCallable[_memory_service_pb2.AssembleContextRequest, _memory_service_pb2.AssembleContextResponse]  # type: ignore[assignment]
-    """Assembles recent and recalled messages of a conversation under an exact token budget."""
+    """Assembles recent and recalled messages of a conversation under an exact token budget. NOT_FOUND,
+    CONVERSATION_NOT_FOUND if there is no such conversation; with `search`, otherwise fails as SearchMessages does.
+    """
     ReadConversation: _aio.UnaryUnaryMultiCallable[_memory_service_pb2.ReadConversationRequest, _memory_service_pb2.ReadConversationResponse]  # type: ignore[assignment]
     """Reads a conversation for an agent's turn, in one call: the conversation, its newest messages and those that a query finds,
     as they are stored. There is no budget, and nothing is left out or marked; AssembleContext does both. NOT_FOUND,
     CONVERSATION_NOT_FOUND if there is no such conversation; otherwise fails as SearchMessages does.
     """
     GetWorkingMemory: _aio.UnaryUnaryMultiCallable[_memory_service_pb2.GetWorkingMemoryRequest, _memory_service_pb2.GetWorkingMemoryResponse]  # type: ignore[assignment]
-    """Gets a working memory. `found` says whether there is one."""
+    """Gets a working memory. `found` says whether there is one. NOT_FOUND, CONVERSATION_NOT_FOUND if the owner is a
+    conversation that does not exist or, with `user_id`, is another user's.
+    """
     SetWorkingMemory: _aio.UnaryUnaryMultiCallable[_memory_service_pb2.SetWorkingMemoryRequest, _memory_service_pb2.SetWorkingMemoryResponse]  # type: ignore[assignment]
     """Sets a working memory, replacing the one before."""
     EditWorkingMemory: _aio.UnaryUnaryMultiCallable[_memory_service_pb2.EditWorkingMemoryRequest, _memory_service_pb2.EditWorkingMemoryResponse]  # type: ignore[assignment]
@@ -186,7 +196,7 @@ class MemoryServiceAsyncStub(MemoryServiceStub):
     schema, if one is given. The edit is made in one step: of two that append at once, none is lost.
     """
     DeleteWorkingMemory: _aio.UnaryUnaryMultiCallable[_memory_service_pb2.DeleteWorkingMemoryRequest, _memory_service_pb2.DeleteWorkingMemoryResponse]  # type: ignore[assignment]
-    """Deletes a working memory; a missing one is no error."""
+    """Deletes a working memory; a missing one is no error. A missing conversation is: NOT_FOUND, CONVERSATION_NOT_FOUND."""
     AddMemoryItems: _aio.UnaryUnaryMultiCallable[_memory_service_pb2.AddMemoryItemsRequest, _memory_service_pb2.AddMemoryItemsResponse]  # type: ignore[assignment]
     """Adds items to a user's memory, all or none. An item with a known id is replaced and keeps its create time; of two
     with the same id, the last wins. Texts are embedded by the tenant's model before the write; if that makes no vectors
@@ -287,7 +297,8 @@ class MemoryServiceServicer(metaclass=_abc_1.ABCMeta):
     ) -> _typing.Union[_memory_service_pb2.SearchMessagesResponse, _abc.Awaitable[_memory_service_pb2.SearchMessagesResponse]]:
         """Searches messages of one conversation, one user or the tenant; best first. If these messages take more memory than
         the server's setting `search_bytes` allows: FAILED_PRECONDITION, SEARCH_TOO_LARGE, with `needed_bytes` (a lower
-        bound) and `limit_bytes`. What a call loads before its deadline passes stays for the next call.
+        bound) and `limit_bytes`. What a call loads before its deadline passes stays for the next call. NOT_FOUND,
+        CONVERSATION_NOT_FOUND if a conversation is given that does not exist.
         """
 
     @_abc_1.abstractmethod
@@ -296,7 +307,9 @@ class MemoryServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _memory_service_pb2.AssembleContextRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_memory_service_pb2.AssembleContextResponse, _abc.Awaitable[_memory_service_pb2.AssembleContextResponse]]:
-        """Assembles recent and recalled messages of a conversation under an exact token budget."""
+        """Assembles recent and recalled messages of a conversation under an exact token budget. NOT_FOUND,
+        CONVERSATION_NOT_FOUND if there is no such conversation; with `search`, otherwise fails as SearchMessages does.
+        """
 
     @_abc_1.abstractmethod
     def ReadConversation(
@@ -315,7 +328,9 @@ class MemoryServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _memory_service_pb2.GetWorkingMemoryRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_memory_service_pb2.GetWorkingMemoryResponse, _abc.Awaitable[_memory_service_pb2.GetWorkingMemoryResponse]]:
-        """Gets a working memory. `found` says whether there is one."""
+        """Gets a working memory. `found` says whether there is one. NOT_FOUND, CONVERSATION_NOT_FOUND if the owner is a
+        conversation that does not exist or, with `user_id`, is another user's.
+        """
 
     @_abc_1.abstractmethod
     def SetWorkingMemory(
@@ -341,7 +356,7 @@ class MemoryServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _memory_service_pb2.DeleteWorkingMemoryRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_memory_service_pb2.DeleteWorkingMemoryResponse, _abc.Awaitable[_memory_service_pb2.DeleteWorkingMemoryResponse]]:
-        """Deletes a working memory; a missing one is no error."""
+        """Deletes a working memory; a missing one is no error. A missing conversation is: NOT_FOUND, CONVERSATION_NOT_FOUND."""
 
     @_abc_1.abstractmethod
     def AddMemoryItems(

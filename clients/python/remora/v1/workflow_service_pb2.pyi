@@ -131,8 +131,8 @@ class UpdateWorkflowRunRequest(_message.Message):
     REQUEST_ID_FIELD_NUMBER: _builtins.int
     ORIGIN_FIELD_NUMBER: _builtins.int
     expected_revision: _builtins.int
-    """The revision that the run must have, 0 if there must be none; otherwise ABORTED, REVISION_MISMATCH, and nothing is
-    written. Unset: any.
+    """The revision that the run must have; otherwise ABORTED, REVISION_MISMATCH, and nothing is written. No run has 0.
+    Unset: any.
     """
     request_id: _builtins.str
     """Makes the write idempotent. Up to 128 bytes; empty: it is not."""

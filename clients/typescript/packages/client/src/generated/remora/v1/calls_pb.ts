@@ -4,10 +4,15 @@
 
 // What all calls of all services have in common.
 //
+// Metadata says who calls. `authorization` has `Bearer <token>`, where the server requires tokens. `remora-tenant` names the
+// tenant, 1 to 512 printable ASCII characters. A token, and a client certificate that has a tenant, decide the tenant, which
+// need not be named then. Without any of these it is `default`.
+//
 // Every write is acknowledged when it is on disk, is visible to every read from then on, and returns its revision.
 // Revisions only grow, with gaps of any size. A `request_id` (up to 128 bytes) makes a write idempotent: a repeat within
 // an hour gets the first reply and writes nothing; the same id with another payload or method is ALREADY_EXISTS,
-// REQUEST_ID_REUSED. Failures are not remembered. At most 1,000,000 ids are remembered; the oldest are forgotten first.
+// REQUEST_ID_REUSED. The payload is the whole request, with its `origin`, but without its `min_revision`. An id is of its
+// tenant. Failures are not remembered. At most 1,000,000 ids are remembered; the oldest are forgotten first.
 //
 // A read says `idempotency_level = NO_SIDE_EFFECTS`: it changes no content and may be repeated. Four of them also store
 // something. SearchMessages and AssembleContext leave a receipt, unless `without_receipt` is set; with `refresh_expiry`,
@@ -18,17 +23,28 @@
 // yet assigned is OUT_OF_RANGE, REVISION_UNKNOWN. An empty `user_id` on a message RPC means the conversation's own user;
 // if one is given, only that user's messages are seen.
 //
+// The later pages of a list are asked for with the fields of the first one; only `page_token` and `min_revision` may
+// differ. Tokens stay valid when the server restarts.
+//
+// A reply has about 3 MiB at most, but for one whose first item alone is larger: that has 8 MiB at most, unless the operator
+// has raised the limit of requests. gRPC's libraries accept replies of 4 MiB unless a client sets another limit.
+//
 // The limits of a field are protovalidate's options, or comments where options cannot state them. They hold wherever its
 // message is used, even if a call ignores the field. Texts are measured in UTF-8; times are from 0001-01-01 to 9999-12-31.
+// Times are kept to the microsecond, and what is finer is cut off, except where a message says otherwise.
 // The server checks all limits; clients need neither protovalidate nor the options.
 //
 // A request that cannot be decoded is INVALID_ARGUMENT, INVALID_FIELD, its field `request`.
 //
 // Every error of every service has an ErrorInfo of the domain `remora.dev` among its details, whose reason is
 // given here after its code; texts may change, codes and reasons do not. INVALID_ARGUMENT for a field also has a
-// BadRequest, and an error that may pass has a RetryInfo. Besides the errors that a call names, any call may end with
+// BadRequest, and an error that may pass has a RetryInfo: repeat the call after its delay. Where there is no connection, or
+// it breaks, gRPC's library says UNAVAILABLE without details: repeat such a call, too. After the codes UNAVAILABLE and
+// DEADLINE_EXCEEDED and CANCELLED and INTERNAL and UNKNOWN, a write may have taken effect: repeat it with its `request_id`.
+//
+// Besides the errors that a call names, any call may end with
 // INVALID_ARGUMENT, INVALID_FIELD: a field is not acceptable;
-// INVALID_ARGUMENT, PAGE_TOKEN_INVALID: the page token is not from this list, with these filters, on this server;
+// INVALID_ARGUMENT, PAGE_TOKEN_INVALID: the page token is not from this list, with these fields, in this store;
 // INVALID_ARGUMENT, REQUEST_TOO_LARGE: the write is larger than a record of the journal can be;
 // UNAUTHENTICATED, UNAUTHENTICATED: the server requires a token, and the call has none or an unknown one, or the
 // client certificate has no tenant;
@@ -53,8 +69,9 @@
 // With `--transport grpcio`, gRPC's library itself refuses calls that are malformed, too large or compressed in an unknown
 // way: with its own codes and texts, and without details.
 //
-// A stream is sent at the pace of its reader; while it is idle, HTTP/2's pings keep its connection. A call without a
-// deadline may last for ever. A stream may also end with
+// No call of this contract is a stream; gRPC's health service has one, `Watch`, and reflection has one. A stream is sent at
+// the pace of its reader; while it is idle, HTTP/2's pings keep its connection. A call without a deadline may last for ever.
+// A stream may also end with
 // UNAVAILABLE, SERVER_STOPPING: the server stops: resume from the last position when a server is back;
 // RESOURCE_EXHAUSTED, SLOW_READER: events came faster than they were read, and some are missing: resume from the last
 // position;

@@ -332,7 +332,8 @@ export const CountConversationsResponseSchema: GenMessage<CountConversationsResp
  */
 export type UpdateConversationRequest = Message<"remora.v1.UpdateConversationRequest"> & {
   /**
-   * Required. Its `id` names the conversation; the fields in the mask are taken from it.
+   * Required. Its `id` names the conversation; the fields in the mask are taken from it, and cleared if they are not set
+   * in it.
    *
    * @generated from field: remora.v1.Conversation conversation = 1;
    */
@@ -1615,7 +1616,7 @@ export const ConversationService: GenService<{
   },
   /**
    * Updates the fields of a conversation that the mask names; an empty mask only sets update_time. A lowered storage
-   * limit takes effect with the next append or edit.
+   * limit takes effect with the next append or edit. NOT_FOUND, CONVERSATION_NOT_FOUND as GetConversation.
    *
    * @generated from rpc remora.v1.ConversationService.UpdateConversation
    */
@@ -1626,6 +1627,7 @@ export const ConversationService: GenService<{
   },
   /**
    * Deletes a conversation with its messages, steps, conversation-scope working memory and vectors of all its users.
+   * NOT_FOUND, CONVERSATION_NOT_FOUND as GetConversation, unless `allow_missing` is set.
    *
    * @generated from rpc remora.v1.ConversationService.DeleteConversation
    */
@@ -1636,7 +1638,7 @@ export const ConversationService: GenService<{
   },
   /**
    * Appends messages in the order given, all or none. A message whose id the user already has in this conversation
-   * replaces that message and keeps its sequence and create_time.
+   * replaces that message and keeps its sequence and create_time; of two with the same id, the last wins.
    *
    * @generated from rpc remora.v1.ConversationService.AppendMessages
    */
@@ -1647,6 +1649,7 @@ export const ConversationService: GenService<{
   },
   /**
    * Lists messages: a page holds the newest (or the oldest) that match the filters, itself in order, oldest first.
+   * NOT_FOUND, CONVERSATION_NOT_FOUND if there is no such conversation.
    *
    * @generated from rpc remora.v1.ConversationService.ListMessages
    */
@@ -1656,7 +1659,8 @@ export const ConversationService: GenService<{
     output: typeof ListMessagesResponseSchema;
   },
   /**
-   * Gets what is in a conversation's window: see `Conversation.short_term`.
+   * Gets what is in a conversation's window: see `Conversation.short_term`. NOT_FOUND, CONVERSATION_NOT_FOUND as
+   * GetConversation.
    *
    * @generated from rpc remora.v1.ConversationService.GetWindow
    */
@@ -1666,7 +1670,7 @@ export const ConversationService: GenService<{
     output: typeof GetWindowResponseSchema;
   },
   /**
-   * Deletes messages by id; unknown ids are ignored.
+   * Deletes messages by id; unknown ids are ignored. NOT_FOUND, CONVERSATION_NOT_FOUND if there is no such conversation.
    *
    * @generated from rpc remora.v1.ConversationService.DeleteMessages
    */
@@ -1677,6 +1681,7 @@ export const ConversationService: GenService<{
   },
   /**
    * Deletes the messages and steps of one user in one conversation, or in all conversations. Working memory stays.
+   * NOT_FOUND, CONVERSATION_NOT_FOUND if a conversation is given that does not exist.
    *
    * @generated from rpc remora.v1.ConversationService.ClearMessages
    */
@@ -1686,7 +1691,8 @@ export const ConversationService: GenService<{
     output: typeof ClearMessagesResponseSchema;
   },
   /**
-   * Applies a list of edits to one user's messages of a conversation, in order, all or none.
+   * Applies a list of edits to one user's messages of a conversation, in order, all or none. NOT_FOUND,
+   * CONVERSATION_NOT_FOUND if there is no such conversation.
    *
    * @generated from rpc remora.v1.ConversationService.EditMessages
    */
@@ -1698,7 +1704,7 @@ export const ConversationService: GenService<{
   /**
    * Says what to summarise next, for a client whose own model writes the summary: CommitSummary stores it. The newest
    * messages are left out, and calls are not parted from their results. If there is nothing to summarise, the reply has no
-   * `cover`.
+   * `cover`. NOT_FOUND, CONVERSATION_NOT_FOUND as GetConversation.
    *
    * @generated from rpc remora.v1.ConversationService.PlanSummary
    */
@@ -1710,7 +1716,7 @@ export const ConversationService: GenService<{
   /**
    * Stores the summary of what PlanSummary named, in the place of the one before, and moves the window behind what it
    * covers. ABORTED, SUMMARY_OUTDATED if the window has moved or one of the messages has changed since: then plan again.
-   * Messages that were appended since do not matter.
+   * Messages that were appended since do not matter. NOT_FOUND, CONVERSATION_NOT_FOUND as GetConversation.
    *
    * @generated from rpc remora.v1.ConversationService.CommitSummary
    */

@@ -1916,7 +1916,7 @@ export const PruneLogRecordsResponseSchema: GenMessage<PruneLogRecordsResponse> 
 export const HistoryService: GenService<{
   /**
    * Saves steps, all or none. A step whose id the user already has in the conversation is replaced; of two steps with
-   * the same id, the last wins.
+   * the same id, the last wins. NOT_FOUND, CONVERSATION_NOT_FOUND if the conversation of one does not exist.
    *
    * @generated from rpc remora.v1.HistoryService.SaveSteps
    */
@@ -1926,7 +1926,8 @@ export const HistoryService: GenService<{
     output: typeof SaveStepsResponseSchema;
   },
   /**
-   * Lists one user's steps of a conversation in the order of step_index, then of saving.
+   * Lists one user's steps of a conversation in the order of step_index, then of saving. NOT_FOUND,
+   * CONVERSATION_NOT_FOUND if there is no such conversation.
    *
    * @generated from rpc remora.v1.HistoryService.ListSteps
    */

@@ -3857,7 +3857,8 @@ export const MemoryService: GenService<{
   /**
    * Searches messages of one conversation, one user or the tenant; best first. If these messages take more memory than
    * the server's setting `search_bytes` allows: FAILED_PRECONDITION, SEARCH_TOO_LARGE, with `needed_bytes` (a lower
-   * bound) and `limit_bytes`. What a call loads before its deadline passes stays for the next call.
+   * bound) and `limit_bytes`. What a call loads before its deadline passes stays for the next call. NOT_FOUND,
+   * CONVERSATION_NOT_FOUND if a conversation is given that does not exist.
    *
    * @generated from rpc remora.v1.MemoryService.SearchMessages
    */
@@ -3867,7 +3868,8 @@ export const MemoryService: GenService<{
     output: typeof SearchMessagesResponseSchema;
   },
   /**
-   * Assembles recent and recalled messages of a conversation under an exact token budget.
+   * Assembles recent and recalled messages of a conversation under an exact token budget. NOT_FOUND,
+   * CONVERSATION_NOT_FOUND if there is no such conversation; with `search`, otherwise fails as SearchMessages does.
    *
    * @generated from rpc remora.v1.MemoryService.AssembleContext
    */
@@ -3889,7 +3891,8 @@ export const MemoryService: GenService<{
     output: typeof ReadConversationResponseSchema;
   },
   /**
-   * Gets a working memory. `found` says whether there is one.
+   * Gets a working memory. `found` says whether there is one. NOT_FOUND, CONVERSATION_NOT_FOUND if the owner is a
+   * conversation that does not exist or, with `user_id`, is another user's.
    *
    * @generated from rpc remora.v1.MemoryService.GetWorkingMemory
    */
@@ -3920,7 +3923,7 @@ export const MemoryService: GenService<{
     output: typeof EditWorkingMemoryResponseSchema;
   },
   /**
-   * Deletes a working memory; a missing one is no error.
+   * Deletes a working memory; a missing one is no error. A missing conversation is: NOT_FOUND, CONVERSATION_NOT_FOUND.
    *
    * @generated from rpc remora.v1.MemoryService.DeleteWorkingMemory
    */

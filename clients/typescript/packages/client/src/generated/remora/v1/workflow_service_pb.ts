@@ -112,8 +112,8 @@ export type UpdateWorkflowRunRequest = Message<"remora.v1.UpdateWorkflowRunReque
   updateMask?: FieldMask | undefined;
 
   /**
-   * The revision that the run must have, 0 if there must be none; otherwise ABORTED, REVISION_MISMATCH, and nothing is
-   * written. Unset: any.
+   * The revision that the run must have; otherwise ABORTED, REVISION_MISMATCH, and nothing is written. No run has 0.
+   * Unset: any.
    *
    * @generated from field: optional uint64 expected_revision = 3;
    */
