@@ -30,6 +30,9 @@ from remora_server.settings.settings import KEYS, Key
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = ROOT / "docs" / "reference"
 PACKAGE = "remora.v1"
+_CALLS = "remora/v1/calls.proto"
+_PACKAGE_STATEMENT = (2,)
+_ERROR = re.compile(r"^(?=[A-Z_]+, [A-Z_]+: )")
 _ATTRIBUTE = re.compile(r" {4}\w+: ")
 HEAD = "<!-- Written by tools/write_reference.py. Do not edit: run `make gen`. -->\n\n"
 
@@ -154,10 +157,11 @@ def _parted(docstring: str) -> tuple[str, dict[str, str]]:
 
 
 def grpc() -> list[str]:
-    """The page of the contract: services first, then the messages that several of them use."""
+    """The page of the contract: what all calls have in common, the services, the messages that several of them use."""
     contract = Contract(_described())
-    lines = ["# The gRPC contract", "", f"Package `{PACKAGE}`. Errors are in the comment of each RPC."]
-    return [*lines, *contract.services(), *contract.shared()]
+    where = "Errors are in the comment of each RPC, and under [All calls](#all-calls)."
+    lines = ["# The gRPC contract", "", f"Package `{PACKAGE}`. {where}"]
+    return [*lines, *contract.calls(), *contract.services(), *contract.shared()]
 
 
 def _described() -> FileDescriptorSet:
@@ -179,6 +183,7 @@ class Contract:
 
     def _read(self, file: FileDescriptorProto) -> None:
         by_path = {tuple(place.path): place.leading_comments for place in file.source_code_info.location}
+        self._comments[file.name] = by_path.get(_PACKAGE_STATEMENT, "")
         for number, message in enumerate(file.message_type):
             self._read_message(message, message.name, (4, number), by_path)
         for number, enum in enumerate(file.enum_type):
@@ -209,6 +214,11 @@ class Contract:
         self._comments[name] = by_path.get(path, "")
         for number, value in enumerate(enum.value):
             self._comments[f"{name}.{value.name}"] = by_path.get((*path, 2, number), "")
+
+    def calls(self) -> Iterator[str]:
+        """What holds for all calls; each error is an item of a list."""
+        yield from ("", "## All calls", "")
+        yield from (_ERROR.sub("- ", line) for line in self._text(_CALLS))
 
     def services(self) -> Iterator[str]:
         """Each service with its RPCs, their requests and their replies."""

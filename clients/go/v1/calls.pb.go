@@ -68,6 +68,7 @@
 // UNIMPLEMENTED, COMPRESSION_UNKNOWN: the request is compressed with neither gzip nor deflate;
 // INTERNAL, CALL_MALFORMED: the call violates gRPC's protocol over HTTP/2: its timeout, or how its message is framed;
 // INTERNAL, INTERNAL: the server failed; its log says how.
+//
 // With `--transport grpcio`, gRPC's library itself refuses calls that are malformed, too large or compressed in an unknown
 // way: with its own codes and texts, and without details.
 //
