@@ -178,7 +178,7 @@ public final class Remora implements AutoCloseable {
          * and, if the server requires one, the client's certificate. By default it speaks no TLS.
          */
         public Builder credentials(ChannelCredentials credentials) {
-            this.credentials = credentials;
+            this.credentials = requireGiven(credentials, "credentials");
             return this;
         }
 

@@ -123,6 +123,7 @@ class EndpointTest {
                 "tenant", () -> Remora.builder().tenant(null),
                 "token", () -> Remora.builder().token(null),
                 "timeout", () -> Remora.builder().timeout(null),
+                "credentials", () -> Remora.builder().credentials(null),
                 "runId", () -> Remora.builder().origin("planner", null));
         options.forEach((field, option) -> assertEquals(
                 field + " is null; give one, or leave it out",

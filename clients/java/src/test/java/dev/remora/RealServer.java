@@ -28,7 +28,7 @@ record RealServer(String endpoint, Process process) implements AutoCloseable {
         return start(endpoint, List.of(), null);
     }
 
-    /** One with more arguments, that is asked with these credentials. */
+    /** One with more arguments, that is asked with these credentials; null: without TLS. */
     static RealServer start(String endpoint, List<String> arguments, ChannelCredentials credentials) throws IOException {
         Path log = Files.createTempFile("remora-", ".log");
         List<String> command = new ArrayList<>(List.of(
@@ -38,7 +38,8 @@ record RealServer(String endpoint, Process process) implements AutoCloseable {
         ProcessBuilder server = new ProcessBuilder(command).redirectErrorStream(true).redirectOutput(log.toFile());
         server.environment().remove("REMORA_PYTHON"); // no setting of the server
         Process process = server.start();
-        try (Remora client = Remora.builder().endpoint(endpoint).timeout(PATIENCE).credentials(credentials).build()) {
+        Remora.Builder asking = Remora.builder().endpoint(endpoint).timeout(PATIENCE);
+        try (Remora client = (credentials == null ? asking : asking.credentials(credentials)).build()) {
             CompletableFuture<Void> healthy = CompletableFuture.runAsync(() -> client.admin().getStatus(GetStatusRequest.getDefaultInstance()));
             CompletableFuture.anyOf(healthy, process.onExit()).join();
         }

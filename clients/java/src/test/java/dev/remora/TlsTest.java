@@ -57,7 +57,8 @@ class TlsTest {
     }
 
     private static void ask(String endpoint, ChannelCredentials credentials, Duration timeout) {
-        try (Remora client = Remora.builder().endpoint(endpoint).credentials(credentials).timeout(timeout).build()) {
+        Remora.Builder asking = Remora.builder().endpoint(endpoint).timeout(timeout);
+        try (Remora client = (credentials == null ? asking : asking.credentials(credentials)).build()) {
             client.admin().getStatus(GetStatusRequest.getDefaultInstance());
         }
     }
