@@ -106,7 +106,8 @@ func WithToken(token string) Option {
 	}
 }
 
-// WithTimeout says how long a call may take, repeats included, if its context has no deadline. Without it: 2 seconds.
+// WithTimeout says how long a call may take, repeats included, if its context has no deadline. It is greater than 0. Without it:
+// 2 seconds, which is too short for a call that waits for a chat model, or for the embeddings of many texts.
 func WithTimeout(timeout time.Duration) Option {
 	return func(s *settings) error {
 		if timeout <= 0 {

@@ -154,7 +154,10 @@ public final class Remora implements AutoCloseable {
             return header("authorization", "Bearer " + requireSendable(token, "token"));
         }
 
-        /** How long a call may take, repeats included, if it has no deadline of its own. Greater than 0; by default 2 seconds. */
+        /**
+         * How long a call may take, repeats included, if it has no deadline of its own. Greater than 0; by default 2 seconds, which is too
+         * short for a call that waits for a chat model, or for the embeddings of many texts.
+         */
         public Builder timeout(Duration timeout) {
             requireGiven(timeout, "timeout");
             if (timeout.isNegative() || timeout.isZero()) {
