@@ -5,7 +5,7 @@ What all calls of all services have in common.
 
 Metadata says who calls. `authorization` has `Bearer <token>`, where the server requires tokens. `remora-tenant` names the
 tenant, 1 to 512 printable ASCII characters. A token, and a client certificate that has a tenant, decide the tenant, which
-need not be named then. Without any of these it is `default`.
+need not be named then. Without any of these it is `default`. A call may have 16 KiB of metadata.
 
 Every write is acknowledged when it is on disk, is visible to every read from then on, and returns its revision.
 Revisions only grow, with gaps of any size. A `request_id` (up to 128 bytes) makes a write idempotent: a repeat within
