@@ -1,7 +1,7 @@
 """What the save of a checkpoint sends: its draft, its values and their uploads. Makes no calls, knows no framework."""
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
 
@@ -13,6 +13,8 @@ from remora.v1 import checkpoint_service_pb2 as wire
 PART_BYTES = 1 << 20
 MOST_AT_ONCE = 100
 """Checkpoints of one request."""
+NO_VERSION = ""
+"""The version of a value whose channel has none. LangGraph takes it for that of a channel that was never written."""
 
 
 @dataclass(slots=True)
@@ -149,6 +151,13 @@ class Missing:
             self._value.type, self._value.data = part.type, b"".join(self._parts)
         elif not part.data:
             raise InternalError("a value of a checkpoint ends before its size")
+
+
+def with_unversioned(
+    versions: Mapping[str, str | int | float], values: Iterable[str]
+) -> Mapping[str, str | int | float]:
+    """The versions of channels and, behind them, `NO_VERSION` for each other channel that has a value."""
+    return {**versions, **{channel: NO_VERSION for channel in values if channel not in versions}}
 
 
 def set_version(message: checkpoint_pb2.Version, given: str | float) -> None:

@@ -87,6 +87,32 @@ def test_a_first_checkpoint_keeps_its_values_where_nobody_says_which_are_new(sav
     assert values_of(saver, at) == {"my_key": "meow", "node": "node"}
 
 
+def test_another_checkpoint_keeps_its_values_where_nobody_says_which_are_new(saver: RemoraSaver) -> None:
+    root = put(saver, config("t"), checkpoint("1", a=("1", "old"), b=("1", "kept")))
+
+    at = saver.put(root, checkpoint("2", a=("1", "changed"), c=("1", "new")), {}, {})
+
+    assert values_of(saver, at) == {"a": "changed", "c": "new"}
+    assert values_of(saver, root) == {"a": "old", "b": "kept"}
+
+
+def test_a_value_without_a_version_is_of_its_checkpoint_alone(saver: RemoraSaver) -> None:
+    made = checkpoint("1", a=("1", "versioned"))
+    made["channel_values"]["b"] = "unversioned"
+    root = put(saver, config("t"), made)
+    saver.put_writes(root, [("b", "written")], "task")
+    child = put(saver, root, checkpoint("2", a=("2", "next")))
+
+    found = saver.get_tuple(root)
+
+    assert found is not None
+    assert found.checkpoint["channel_values"] == {"a": "versioned", "b": "unversioned"}
+    assert found.checkpoint["channel_versions"] == {"a": "1"}
+    assert values_of(saver, child) == {"a": "next"}
+    history = saver.get_delta_channel_history(config=child, channels=["b"])
+    assert history == {"b": {"writes": [("task", "b", "written")], "seed": "unversioned"}}
+
+
 def test_two_branches_may_give_one_version_different_values(saver: RemoraSaver) -> None:
     root = put(saver, config("t"), checkpoint("1", a=("1", ["root"])))
     left = put(saver, root, checkpoint("2", a=("2", ["root", "left"])))

@@ -19,7 +19,7 @@ from langgraph.checkpoint.base import (
 from langgraph.checkpoint.serde.base import SerializerProtocol
 
 from remora._bounds import utf8
-from remora._saved_checkpoints import Saved, set_version, version_of
+from remora._saved_checkpoints import NO_VERSION, Saved, set_version, version_of, with_unversioned
 from remora.v1 import checkpoint_service_pb2 as wire
 from remora.v1.checkpoint_pb2 import ChannelVersion
 
@@ -98,7 +98,7 @@ class Codec:
         metadata: CheckpointMetadata,
         new_versions: ChannelVersions,
     ) -> Saved:
-        """A checkpoint with the values that are new in it: of one without a parent, all, if nobody says which."""
+        """A checkpoint with the values that are new in it: all, if nobody says which, and those without a version."""
         thread_id, checkpoint_ns, parent_id = names(config)
         kept = get_checkpoint_metadata(config, metadata)
         saved = Saved(wire.CheckpointDraft())
@@ -115,11 +115,11 @@ class Codec:
         rest = {key: value for key, value in checkpoint.items() if key not in _OWN_FIELDS}
         given.type, given.data = _dumped(self._serde, rest)
         values = checkpoint["channel_values"]
-        new = new_versions or (() if parent_id else values)  # nothing before it could have its values
-        for channel, version in checkpoint["channel_versions"].items():
+        new = new_versions or values
+        for channel, version in with_unversioned(checkpoint["channel_versions"], values).items():
             told = given.channels.add(channel=require_text(channel, "a channel"))
             _set_version(told, version)
-            if channel not in new:
+            if channel not in new and version != NO_VERSION:
                 continue
             if channel in values:
                 value = draft.values.add(channel=channel).value
@@ -150,10 +150,11 @@ class Codec:
         """A checkpoint that was found, all of whose values are there."""
         given = found.checkpoint
         parent = config_of(given.thread_id, given.checkpoint_ns, given.parent_id) if given.parent_id else None
+        versions = ((each.channel, version_of(each.version)) for each in given.channels)
         checkpoint = {
             **self._serde.loads_typed((given.type, given.data)),
             "id": given.id,
-            "channel_versions": {each.channel: version_of(each.version) for each in given.channels},
+            "channel_versions": {channel: version for channel, version in versions if version != NO_VERSION},
             "channel_values": {each.channel: self._value(each.value) for each in found.values},
         }
         return CheckpointTuple(

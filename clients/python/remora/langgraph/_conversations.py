@@ -115,7 +115,7 @@ class Conversations:
                 return
             self._set_newest(thread_id, saved.id)
             waits = thread_id in self._due or thread_id in self._unreached
-            is_new = not follows or waits or self._channel in new_versions
+            is_new = not follows or waits or self._channel in (new_versions or checkpoint["channel_values"])
             if messages is not None and is_new:
                 self._put_due(Offer(thread_id, saved.id, saved.user_id, messages, follows))
                 self._start()

@@ -196,9 +196,9 @@ class RemoraSaver(BaseCheckpointSaver[str]):
         metadata: CheckpointMetadata,
         new_versions: ChannelVersions,
     ) -> RunnableConfig:
-        """Saves a checkpoint, with the values of the channels that are in `new_versions`.
+        """Saves a checkpoint, with the values of the channels that are in `new_versions`; if that is empty, with all.
 
-        Of a checkpoint without a parent, an empty `new_versions` means all channels.
+        The values of channels that have no version are saved, too.
         """
         saved = self._codec.saved_checkpoint(config, checkpoint, metadata, new_versions)
         self._server.blocking.save(saved)
@@ -212,9 +212,9 @@ class RemoraSaver(BaseCheckpointSaver[str]):
         metadata: CheckpointMetadata,
         new_versions: ChannelVersions,
     ) -> RunnableConfig:
-        """Saves a checkpoint, with the values of the channels that are in `new_versions`.
+        """Saves a checkpoint, with the values of the channels that are in `new_versions`; if that is empty, with all.
 
-        Of a checkpoint without a parent, an empty `new_versions` means all channels.
+        The values of channels that have no version are saved, too.
         """
         saved = self._codec.saved_checkpoint(config, checkpoint, metadata, new_versions)
         await self._server.concurrent.save(saved)

@@ -16,7 +16,7 @@ from rich.console import Console
 
 from remora import Remora
 from remora._checkpoint_calls import Blocking
-from remora._saved_checkpoints import Saved, in_requests, set_version
+from remora._saved_checkpoints import Saved, in_requests, set_version, with_unversioned
 from remora.errors import InvalidFieldError
 from remora.v1 import checkpoint_service_pb2 as wire
 from remora.v1.checkpoint_pb2 import ChannelVersion, Checkpoint
@@ -46,16 +46,12 @@ _DECODERS: Mapping[str, Any] = {"json": msgspec.json, "msgpack": msgspec.msgpack
 
 
 class Cut(Struct, frozen=True):
-    """A checkpoint of the file: its message, the encoded values of its channels, and its writes.
-
-    `unversioned` are channels with a value and without a version, which Remora does not store.
-    """
+    """A checkpoint of the file: its message, the encoded values of its channels, and its writes."""
 
     row: Row
     message: Checkpoint
     values: Mapping[str, bytes]
     writes: Sequence[wire.PendingWrite]
-    unversioned: Sequence[str]
 
     @property
     def name(self) -> wire.CheckpointName:
@@ -113,7 +109,6 @@ class Cut(Struct, frozen=True):
             *(f"Remora has another {name}" for name in differences(self.message, there)),
             *(f"Remora has another value of channel {channel!r}" for channel in other),
             *(["Remora does not have all of its writes"] if self.lacks_writes(found) else []),
-            *(f"the value of channel {channel!r} has no version, and is not kept" for channel in self.unversioned),
         ]
 
     def lacks_writes(self, found: wire.FoundCheckpoint) -> bool:
@@ -163,10 +158,9 @@ class CheckpointFile(Struct, frozen=True):
         if _part(row, coder, parts, "id", str) != message.id:
             raise row.fault("checkpoint", "has another id than the row")
         message.type, message.data = row.text("type"), coder.encode(parts)
-        for channel, version in versions.items():
+        for channel, version in with_unversioned(versions, values).items():
             message.channels.append(_version(row, channel, version, is_empty=channel not in values))
-        kept = {channel: bytes(value) for channel, value in values.items() if channel in versions}
-        return Cut(row, message, kept, self._writes(row), sorted(values.keys() - versions.keys()))
+        return Cut(row, message, {channel: bytes(value) for channel, value in values.items()}, self._writes(row))
 
     def _writes(self, row: Row) -> list[wire.PendingWrite]:
         place = tuple(row.text(column) for column in PLACE)
