@@ -1,13 +1,14 @@
 """The calls of CheckpointService that block their thread: saves with their uploads, and reads with all values."""
 
 import uuid
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from remora._requests import REQUEST_BYTES
 from remora._saved_checkpoints import Missing, Saved, in_requests, omitted
 from remora._sync.client import Remora
 from remora.v1 import checkpoint_service_pb2 as wire
+from remora.v1.checkpoint_pb2 import ChannelVersion, Checkpoint
 
 LONG_WORK = 6.0
 """How many times as long as others a call may take that goes through whole threads, or moves a part of a long value."""
@@ -65,11 +66,30 @@ class Blocking:
                 found.append(self._completed(each, names[len(found)]) if each.checkpoint.id else None)
         return found
 
-    def newest_id(self, thread_id: str) -> str:
-        """The newest checkpoint of a thread's root graph; empty if there is none."""
-        request = wire.GetCheckpointsRequest(names=[wire.CheckpointName(thread_id=thread_id)])
-        [found] = self._calls.read(self._stubs.GetCheckpoints, request).checkpoints
-        return str(found.checkpoint.id)
+    def has_newest_value(self, thread_id: str, checkpoint_id: str, channel: str) -> bool:
+        """Whether a channel of a thread's root graph has no newer value than in a checkpoint.
+
+        The thread may have newer checkpoints, if they go on from that value: a channel that is kept as its writes has
+        none of its own in most of them.
+        """
+        newest = self._place(wire.CheckpointName(thread_id=thread_id))
+        if newest.id <= checkpoint_id:
+            return True
+        own = self._place(wire.CheckpointName(thread_id=thread_id, checkpoint_id=checkpoint_id))
+        value = _value_of(own.channels, channel)
+        return value is not None and value == (_value_of(newest.channels, channel) or self._inherited(newest, channel))
+
+    def _place(self, name: wire.CheckpointName) -> Checkpoint:
+        """A checkpoint without its values; without an id if there is none."""
+        [found] = self._calls.read(self._stubs.GetCheckpoints, wire.GetCheckpointsRequest(names=[name])).checkpoints
+        return found.checkpoint
+
+    def _inherited(self, checkpoint: Checkpoint, channel: str) -> ChannelVersion | None:
+        """The value that a channel has in the nearest ancestor that has one."""
+        name = wire.CheckpointName(thread_id=checkpoint.thread_id, checkpoint_id=checkpoint.id)
+        request = wire.ListChannelHistoryRequest(name=name, channels=[channel], page_size=1_000)
+        values = (value for step in self._steps(request) if (value := _value_of(step.channels, channel)))
+        return next(values, None)
 
     def pages(self, request: wire.ListCheckpointsRequest) -> Iterator[wire.FoundCheckpoint]:
         """Checkpoints, page after page."""
@@ -83,15 +103,19 @@ class Blocking:
 
     def history(self, request: wire.ListChannelHistoryRequest) -> list[wire.ChannelHistoryStep]:
         """All steps of a history."""
-        steps: list[wire.ChannelHistoryStep] = []
+        steps = list(self._steps(request))
+        for step in steps:
+            for value, read in omitted(step, request.name):
+                self._fill(value, read)
+        return steps
+
+    def _steps(self, request: wire.ListChannelHistoryRequest) -> Iterator[wire.ChannelHistoryStep]:
+        """The same, page after page; values that had no room in their page are left out."""
         while True:
             page = self._calls.read(self._stubs.ListChannelHistory, request)
-            for step in page.steps:
-                for value, read in omitted(step, request.name):
-                    self._fill(value, read)
-                steps.append(step)
+            yield from page.steps
             if not page.next_page_token:
-                return steps
+                return
             request.page_token = page.next_page_token
 
     def write(self, method: Callable[[Any], Any], request: Any) -> Any:  # noqa: ANN401 - any write of the service
@@ -107,6 +131,11 @@ class Blocking:
         missing = Missing(value, request)
         while missing:
             missing.add(self._calls.read(self._stubs.ReadCheckpointValue, missing.request, self._timeout * LONG_WORK))
+
+
+def _value_of(channels: Iterable[ChannelVersion], channel: str) -> ChannelVersion | None:
+    """Which value a channel has; None if it has none."""
+    return next((each for each in channels if each.channel == channel and not each.empty), None)
 
 
 def name_of(found: wire.FoundCheckpoint) -> wire.CheckpointName:

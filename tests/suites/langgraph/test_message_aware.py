@@ -303,21 +303,79 @@ def test_messages_without_an_id_get_one_that_stays(saver: RemoraSaver, memory: R
     assert [text for _, text in held(memory)] == ["tea?", "yes", "tea?", "yes"]
 
 
-def test_messages_of_a_delta_channel_are_sent_with_its_snapshots(saver: RemoraSaver, memory: Remora) -> None:
+def delta_graph(saver: RemoraSaver) -> Any:  # noqa: ANN401 - of any graph
     reducer: Any = _messages_delta_reducer
     channel: DeltaChannel[Any] = DeltaChannel(reducer, snapshot_frequency=3)
     made: Any = StateGraph(TypedDict("Delta", {"messages": Annotated[list[Any], channel]}))  # type: ignore[operator]
     made.add_node("answer", lambda state: {"messages": [AIMessage("yes", id=f"a{len(state['messages'])}")]})
     made.add_edge(START, "answer")
-    compiled = made.compile(checkpointer=saver)
+    return made.compile(checkpointer=saver)
+
+
+def ask(graph: Any, *numbers: int) -> None:  # noqa: ANN401 - of any graph
+    for number in numbers:
+        graph.invoke({"messages": [HumanMessage("tea?", id=f"m{number}")]}, config())
+
+
+def test_messages_of_a_delta_channel_are_sent_with_its_snapshots(saver: RemoraSaver, memory: Remora) -> None:
+    compiled = delta_graph(saver)
     lengths = []
     for number in range(6):
-        compiled.invoke({"messages": [HumanMessage("tea?", id=f"m{number}")]}, config())
+        ask(compiled, number)
         saver.flush_messages()
         lengths.append(len(held(memory)) if memory.list_conversations() else 0)
 
     assert lengths == [0, 3, 6, 6, 9, 12]
     assert held(memory) == of_state(compiled)
+
+
+@pytest.fixture
+def until(saver: RemoraSaver, monkeypatch: pytest.MonkeyPatch) -> threading.Event:
+    """What is sent waits for this."""
+    conversations, is_allowed = saver._conversations, threading.Event()
+    assert conversations is not None
+    send = conversations._send
+
+    def send_late(offer: Offer) -> object:
+        is_allowed.wait(PATIENCE)
+        return send(offer)
+
+    monkeypatch.setattr(conversations, "_send", send_late)
+    return is_allowed
+
+
+def test_a_snapshot_is_sent_after_checkpoints_that_go_on_from_it(
+    saver: RemoraSaver, memory: Remora, until: threading.Event
+) -> None:
+    ask(delta_graph(saver), 0, 1)
+
+    until.set()
+    saver.flush_messages()
+
+    assert [name for name, _ in held(memory)] == ["m0", "a1", "m1"]
+
+
+def test_a_snapshot_of_a_branch_that_was_left_is_not_sent(
+    saver: RemoraSaver, memory: Remora, until: threading.Event
+) -> None:
+    root = put(saver, config(checkpoint_ns=""), "1")
+    put(saver, root, "2", HumanMessage("left", id="m1"))
+    put(saver, root, "3")
+
+    until.set()
+    saver.flush_messages()
+
+    assert memory.list_conversations() == []
+
+
+def put(saver: RemoraSaver, parent: RunnableConfig, name: str, *messages: BaseMessage) -> RunnableConfig:
+    """A checkpoint with another version of the messages, which are their snapshot; without any, only their writes are
+    kept.
+    """
+    made = empty_checkpoint()
+    made["id"], made["channel_versions"] = name, {"messages": name}
+    made["channel_values"] = {"messages": list(messages)} if messages else {}
+    return saver.put(parent, made, {}, {"messages": name})
 
 
 def test_a_message_that_is_too_long_is_left_out_and_named_once(
@@ -413,7 +471,7 @@ def test_what_does_not_reach_the_server_while_its_thread_is_deleted_is_not_sent(
     def fail_late(offer: Offer) -> None:
         is_sending.set()
         is_deleted.wait(PATIENCE)
-        nobody.blocking.newest_id(offer.thread_id)
+        nobody.blocking.has_newest_value(offer.thread_id, offer.checkpoint_id, "messages")
 
     made, conversations = graph(saver), saver._conversations
     assert conversations is not None

@@ -259,9 +259,9 @@ class Conversations:
         return Sent(offer.user_id, digests, sent.exists or bool(edits), frozenset(encoded.left_out))
 
     def _read(self, offer: Offer) -> Sent | None:
-        """What the server has; None if it has a newer checkpoint."""
+        """What the server has; None if it has newer messages of the thread in a checkpoint."""
         blocking = self._server.blocking
-        if blocking.newest_id(offer.thread_id) > offer.checkpoint_id:
+        if not blocking.has_newest_value(offer.thread_id, offer.checkpoint_id, self._channel):
             return None
         conversation = blocking.client.conversation(offer.thread_id, user_id=offer.user_id or None)
         try:
