@@ -2,10 +2,11 @@
 
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from remora._requests import REQUEST_BYTES
-from remora._saved_checkpoints import Missing, Saved, in_requests, omitted
+from remora._saved_checkpoints import PARTS_AT_ONCE, Missing, Saved, in_requests, in_turns, omitted
 from remora._sync.client import Remora
 from remora.v1 import checkpoint_service_pb2 as wire
 from remora.v1.checkpoint_pb2 import ChannelVersion, Checkpoint
@@ -47,9 +48,12 @@ class Blocking:
             self._calls.revision.advance(self._calls.call(self._stubs.SaveCheckpoints, request).revision)
 
     def _upload(self, saved: Saved) -> None:
-        for upload in saved.uploads(new_id):
-            for part in upload.parts():
-                self._calls.call(self._stubs.UploadCheckpointPart, part, self._timeout * LONG_WORK)
+        with ThreadPoolExecutor(PARTS_AT_ONCE) as threads:
+            for some in in_turns(saved.uploads(new_id)):
+                list(threads.map(self._upload_part, some))
+
+    def _upload_part(self, part: wire.UploadCheckpointPartRequest) -> None:
+        self._calls.call(self._stubs.UploadCheckpointPart, part, self._timeout * LONG_WORK)
 
     def get(self, name: wire.CheckpointName) -> wire.FoundCheckpoint | None:
         """A checkpoint with all of its values; None if there is none."""

@@ -1,7 +1,7 @@
 """What the save of a checkpoint sends: its draft, its values and their uploads. Makes no calls, knows no framework."""
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
 
@@ -13,6 +13,9 @@ from remora.v1 import checkpoint_service_pb2 as wire
 PART_BYTES = 1 << 20
 MOST_AT_ONCE = 100
 """Checkpoints of one request."""
+PARTS_AT_ONCE = 16
+BYTES_AT_ONCE = 4 * PART_BYTES
+"""How many parts of uploads, and how many of their bytes, are under way at once."""
 NO_VERSION = ""
 """The version of a value whose channel has none. LangGraph takes it for that of a channel that was never written."""
 
@@ -81,6 +84,20 @@ class Saved:
             request.checkpoints.append(self.draft)
         if self.task is not None:
             request.writes.append(self.task)
+
+
+def in_turns(uploads: Iterable[Upload]) -> Iterator[list[wire.UploadCheckpointPartRequest]]:
+    """The parts of uploads, as many at a time as are under way at once. All are to be stored before they are named."""
+    held: list[wire.UploadCheckpointPartRequest] = []
+    size = 0
+    for part in (part for upload in uploads for part in upload.parts()):
+        if held and (size + len(part.data) > BYTES_AT_ONCE or len(held) == PARTS_AT_ONCE):
+            yield held
+            held, size = [], 0
+        held.append(part)
+        size += len(part.data)
+    if held:
+        yield held
 
 
 def in_requests(several: Sequence[Saved]) -> Iterable[Sequence[Saved]]:

@@ -25,6 +25,7 @@ from tests.suites.langgraph.conftest import patient_saver, patient_store
 from remora.errors import ClientClosedError, DeadlineExceededError, InvalidFieldError, RemoraError
 from remora.langgraph import RemoraSaver
 from remora.langgraph._server import Tick
+from remora.v1 import checkpoint_service_pb2 as wire
 
 THREADS = 32
 MIB = 1 << 20
@@ -145,6 +146,27 @@ async def test_a_state_of_64_mib_round_trips_in_asyncio(server: Server, tenant: 
 
     assert found is not None
     assert found.checkpoint["channel_values"] == {"state": large}
+
+
+def test_long_values_are_uploaded_together(saver: RemoraSaver, monkeypatch: pytest.MonkeyPatch) -> None:
+    together = threading.Barrier(2)
+    calls = saver._server.blocking._calls
+    call = calls.call
+
+    def call_beside_another(method: Any, request: Any, *others: Any) -> Any:  # noqa: ANN401 - any call
+        if isinstance(request, wire.UploadCheckpointPartRequest):
+            together.wait(PATIENCE)
+        return call(method, request, *others)
+
+    monkeypatch.setattr(calls, "call", call_beside_another)
+    lists = [["x" * MIB], ["y" * MIB], ["z" * MIB], ["u" * MIB]]
+    root = put(saver, config("t"), checkpoint("1"))
+    saver.put_writes(root, [("a", each) for each in lists], "task")
+
+    found = saver.get_tuple(root)
+
+    assert found is not None
+    assert [value for _, _, value in found.pending_writes or []] == lists
 
 
 def test_bytes_of_every_kind_come_back(saver: RemoraSaver) -> None:

@@ -13,12 +13,11 @@ from typing import Any, Generic, TypeVar
 from remora import AsyncRemora, Remora
 from remora._checkpoint_calls import LONG_WORK, Blocking, name_of, new_id
 from remora._requests import REQUEST_BYTES
-from remora._saved_checkpoints import MOST_AT_ONCE, Missing, Saved, in_requests, omitted
+from remora._saved_checkpoints import MOST_AT_ONCE, Missing, Saved, in_requests, in_turns, omitted
 from remora._status import closed_meanwhile
 from remora.errors import DeadlineExceededError, RemoraError, UnavailableError
 from remora.v1 import checkpoint_service_pb2 as wire
 
-UPLOADS_AT_ONCE = 4
 _SETTLING = 0.05
 """Seconds in which gRPC tells a loop that ends how the calls ended that were cancelled with it."""
 
@@ -105,8 +104,8 @@ class Concurrent:
     async def save(self, saved: Saved) -> None:
         """Saves a checkpoint or what a task wrote, with what else is saved in this turn of the loop."""
         if saved.size > REQUEST_BYTES:
-            for upload in saved.uploads(new_id):
-                await self._upload(list(upload.parts()))
+            for some in in_turns(saved.uploads(new_id)):
+                await asyncio.gather(*map(self._upload_part, some))
         await self._saves.add(saved)
 
     async def get(self, name: wire.CheckpointName) -> wire.FoundCheckpoint | None:
@@ -161,11 +160,8 @@ class Concurrent:
             found.extend(each if each.checkpoint.id else None for each in response.checkpoints)
         return found
 
-    async def _upload(self, parts: Sequence[wire.UploadCheckpointPartRequest]) -> None:
-        method, patience = self._stubs.UploadCheckpointPart, self._timeout * LONG_WORK
-        for begin in range(0, len(parts), UPLOADS_AT_ONCE):
-            some = parts[begin : begin + UPLOADS_AT_ONCE]
-            await asyncio.gather(*(self._calls.call(method, part, patience) for part in some))
+    async def _upload_part(self, part: wire.UploadCheckpointPartRequest) -> None:
+        await self._calls.call(self._stubs.UploadCheckpointPart, part, self._timeout * LONG_WORK)
 
     async def _completed(self, found: wire.FoundCheckpoint, name: wire.CheckpointName) -> wire.FoundCheckpoint:
         for value, request in omitted(found, name):
