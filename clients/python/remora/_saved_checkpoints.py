@@ -13,6 +13,8 @@ from remora.v1 import checkpoint_service_pb2 as wire
 PART_BYTES = 1 << 20
 MOST_AT_ONCE = 100
 """Checkpoints of one request."""
+MOST_WRITES = 10_000
+"""Writes of one message."""
 PARTS_AT_ONCE = 16
 BYTES_AT_ONCE = 4 * PART_BYTES
 """How many parts of uploads, and how many of their bytes, are under way at once."""
@@ -83,7 +85,23 @@ class Saved:
         if self.draft is not None:
             request.checkpoints.append(self.draft)
         if self.task is not None:
-            request.writes.append(self.task)
+            request.writes.extend(_parts_of(self.task))
+
+
+def _parts_of(task: wire.TaskWrites) -> Iterator[wire.TaskWrites]:
+    """The writes of a task, as many at a time as one message takes."""
+    if len(task.writes) <= MOST_WRITES:
+        yield task
+        return
+    for begin in range(0, len(task.writes), MOST_WRITES):
+        yield wire.TaskWrites(
+            name=task.name,
+            task_id=task.task_id,
+            task_path=task.task_path,
+            replace=task.replace,
+            user_id=task.user_id,
+            writes=task.writes[begin : begin + MOST_WRITES],
+        )
 
 
 def in_turns(uploads: Iterable[Upload]) -> Iterator[list[wire.UploadCheckpointPartRequest]]:

@@ -204,6 +204,17 @@ def test_writes_are_in_the_order_of_their_paths_and_come_once(saver: RemoraSaver
     ]
 
 
+def test_a_task_may_write_more_than_one_message_takes(saver: RemoraSaver) -> None:
+    sent = [("a", number) for number in range(25_000)]
+    root = put(saver, config("t"), checkpoint("1"))
+
+    saver.put_writes(root, sent, "task", "path")
+
+    found = saver.get_tuple(root)
+    assert found is not None
+    assert found.pending_writes == [("task", channel, number) for channel, number in sent]
+
+
 def test_tasks_may_be_as_deep_in_others_as_they_like(saver: RemoraSaver) -> None:
     at = put(saver, config("t"), checkpoint("1"))
     saver.put_writes(at, [("a", 2)], "task-2", "~b" + ", ~é" * 2_000)
