@@ -373,6 +373,21 @@ async def test_what_the_editor_does_not_know_is_ignored_aloud(
     assert "search() ignores mode" in caplog.text
 
 
+async def test_a_deletion_of_less_than_the_editor_knows_is_refused(
+    editor: RemoraEditor, caplog: pytest.LogCaptureFixture
+) -> None:
+    await editor.add_items([remembered("likes tea"), remembered("likes rum")])
+    [tea] = [item for item in await editor.search("likes", user_id="sarah") if item.memory == "likes tea"]
+
+    with pytest.raises(TypeError, match="remove_items\\(\\) has no option 'session_id'"):
+        await editor.remove_items(user_id="sarah", session_id="s")
+    assert len(await editor.search("likes", user_id="sarah")) == 2
+
+    await editor.remove_items(user_id="sarah", memory_id=tea.id, session_id="s")
+    assert memories(await editor.search("likes", user_id="sarah")) == ["likes rum"]
+    assert "remove_items() ignores session_id" in caplog.text
+
+
 async def test_a_thousand_items_and_more_are_added_at_once(editor: RemoraEditor) -> None:
     await editor.add_items([MemoryItem(user_id="sarah", tags=["bare"]) for _ in range(1_001)])
 

@@ -37,6 +37,7 @@ TOGETHER_BYTES = 64 << 10
 additions. The deadline of each begins when it is made, and in it the server embeds what the call has.
 """
 
+_OF_REMOVAL = ("user_id", "memory_id", "memory_ids", "tags", "where", "filter")
 _COUNT = check_of(int)
 _TEXTS = check_of(Collection[str])
 
@@ -274,20 +275,23 @@ class RemoraEditor(MemoryEditor):
         tags: Collection[str] = (),
         where: Where | None = None,
         filter: Where | None = None,  # noqa: A002 - what others call it
-        **ignored: object,
+        **others: object,
     ) -> None:
         """Removes the items with these ids or, of a user, those that match, or all.
 
         Ids alone are enough: they are those of `RemoraMemoryItem`. With nothing given, or an empty list of ids, nothing
-        is removed.
+        is removed. An option that this method does not have is refused, as more would be removed than was meant;
+        beside ids, it is ignored.
         """
-        _say_ignored("remove_items", ignored)
         if memory_ids is not None:
             _TEXTS.require(memory_ids, "memory_ids")
         _TEXTS.require(tags, "tags")
         conditions = _where(where, filter)
         if memory_id is not None or memory_ids is not None:
+            _say_ignored("remove_items", others)
             await self._remove([each for each in (memory_id, *(memory_ids or ())) if each], user_id)
+        elif others:
+            raise _refusals.unknown("remove_items()", next(iter(others)), _OF_REMOVAL)
         elif tags or conditions:
             memory = await self._settled(_user(user_id))
             await memory.delete_where(tags=list(tags), where=conditions)
