@@ -368,14 +368,26 @@ def test_a_snapshot_of_a_branch_that_was_left_is_not_sent(
     assert memory.list_conversations() == []
 
 
-def put(saver: RemoraSaver, parent: RunnableConfig, name: str, *messages: BaseMessage) -> RunnableConfig:
+def put(
+    saver: RemoraSaver, parent: RunnableConfig, name: str, *messages: BaseMessage, says_new: bool = True
+) -> RunnableConfig:
     """A checkpoint with another version of the messages, which are their snapshot; without any, only their writes are
     kept.
     """
     made = empty_checkpoint()
     made["id"], made["channel_versions"] = name, {"messages": name}
     made["channel_values"] = {"messages": list(messages)} if messages else {}
-    return saver.put(parent, made, {}, {"messages": name})
+    return saver.put(parent, made, {}, {"messages": name} if says_new else {})
+
+
+def test_messages_are_sent_where_nobody_says_which_channels_are_new(saver: RemoraSaver, memory: Remora) -> None:
+    root = put(saver, config(checkpoint_ns=""), "1", HumanMessage("tea", id="m1"))
+    saver.flush_messages()
+
+    put(saver, root, "2", HumanMessage("tea", id="m1"), HumanMessage("cake", id="m2"), says_new=False)
+    saver.flush_messages()
+
+    assert held(memory) == [("m1", "tea"), ("m2", "cake")]
 
 
 def test_a_message_that_is_too_long_is_left_out_and_named_once(
