@@ -86,7 +86,8 @@ class Blocking:
     def _place(self, name: wire.CheckpointName) -> Checkpoint:
         """A checkpoint without its values; without an id if there is none."""
         [found] = self._calls.read(self._stubs.GetCheckpoints, wire.GetCheckpointsRequest(names=[name])).checkpoints
-        return found.checkpoint
+        checkpoint: Checkpoint = found.checkpoint
+        return checkpoint
 
     def _inherited(self, checkpoint: Checkpoint, channel: str) -> ChannelVersion | None:
         """The value that a channel has in the nearest ancestor that has one."""
