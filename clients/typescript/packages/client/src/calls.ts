@@ -152,7 +152,8 @@ export class Calls {
     requestId: string,
     { timeoutMs, signal }: CallOptions,
   ): Promise<Uint8Array> {
-    const allowedMs = timeoutMs ?? this.#settings.timeoutMs + EMBEDDING_MS * Math.max(0, embeddedIn(request) - 1);
+    const ownMs = this.#settings.timeoutMs + EMBEDDING_MS * Math.max(0, embeddedIn(request) - 1);
+    const allowedMs = timeoutMs === undefined ? ownMs : timeoutMs;
     const message = encoded(method.input, request);
     const began = performance.now();
     const deadline = began + requireTimeout(allowedMs);
@@ -242,15 +243,24 @@ function requireRequestId(given: string | undefined, method: DescMethod, init: o
 }
 
 /**
- * Runs a call that makes several writes. It takes no request id, which could be that of one of them, and none is in what
+ * Refuses a request id for what makes several writes, of which it could be that of one.
+ *
+ * @throws InvalidFieldError
+ */
+export function requireNoRequestId(options: CallOptions | undefined): void {
+  if (options?.requestId !== undefined) {
+    throw invalidField("requestId", "is for one write, and this call makes several; leave it out");
+  }
+}
+
+/**
+ * Runs the writes of a call that makes several. It takes no request id, which could be that of one of them, and none is in what
  * it throws.
  *
  * @throws InvalidFieldError
  */
 export async function severalWrites<T>(options: CallOptions | undefined, run: () => Promise<T>): Promise<T> {
-  if (options?.requestId !== undefined) {
-    throw invalidField("requestId", "is for one write, and this call makes several; leave it out");
-  }
+  requireNoRequestId(options);
   try {
     return await run();
   } catch (failure) {

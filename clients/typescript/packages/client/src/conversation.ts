@@ -1,7 +1,7 @@
 // A handle on one conversation: its messages, search, context, window, summary and working memory.
 
 import type { MessageInitShape } from "@bufbuild/protobuf";
-import { type CallOptions, severalWrites } from "./calls.js";
+import { type CallOptions, requireNoRequestId, severalWrites } from "./calls.js";
 import { type Edit, editToProto } from "./edits.js";
 import { InternalError, SummaryOutdatedError } from "./errors.js";
 import type { Conversation as ConversationRecord, ConversationSchema } from "./generated/remora/v1/conversation_pb.js";
@@ -218,14 +218,8 @@ export class Conversation {
     if (typeof write !== "function") {
       throw otherType("write", write, "a function");
     }
-    return severalWrites(options, () => this.#summarize(write, how, options));
-  }
-
-  async #summarize(
-    write: SummaryWriter,
-    { keepMessages, ifOver = false, model = "" }: SummarizeOptions,
-    options: CallOptions | undefined,
-  ): Promise<ConversationSummary | undefined> {
+    requireNoRequestId(options);
+    const { keepMessages, ifOver = false, model = "" } = how;
     for (let tries = SUMMARY_TRIES; ;) {
       const plan = await this.#conversations.planSummary(
         { ...this.#key, keepMessages: keepMessages ?? 0, ifOver },
@@ -235,7 +229,8 @@ export class Conversation {
         break;
       }
       const text = writtenSummary(await write(plan.instruction, plan.text));
-      const outdated = await this.#committed({ ...this.#key, cover: plan.cover, text, model }, options);
+      const summary = { ...this.#key, cover: plan.cover, text, model };
+      const outdated = await severalWrites(options, () => this.#committed(summary, options));
       if (outdated !== undefined && --tries === 0) {
         throw outdated;
       }

@@ -23,10 +23,14 @@ export function embedding(
   if (!(values instanceof Float32Array) && !(Array.isArray(values) && values.every((one) => typeof one === "number"))) {
     throw otherType("values", values, "numbers, as an array or a Float32Array");
   }
-  return { model, values: littleEndian(values instanceof Float32Array ? values : Float32Array.from(values)) };
+  return { model, values: littleEndian(Float32Array.from(values)) };
 }
 
-/** The numbers as bytes, 4 for each; where the machine has them so, those of the array itself. */
+/**
+ * The numbers as bytes, 4 for each; where the machine has them so, those of the array itself.
+ *
+ * @internal
+ */
 export function littleEndian(values: Float32Array): Uint8Array {
   if (LITTLE_ENDIAN) {
     return new Uint8Array(values.buffer, values.byteOffset, values.byteLength);

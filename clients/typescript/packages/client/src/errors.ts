@@ -89,6 +89,9 @@ export class RemoraError extends Error {
    * @internal
    */
   ofSeveralWrites(): RemoraError {
+    if (this.requestId === "") {
+      return this;
+    }
     const [message, details] = this.#given;
     return new (this.constructor as typeof RemoraError)(message, { ...details, requestId: "", advice: "" });
   }

@@ -247,6 +247,8 @@ describe("a write", () => {
       assert.doesNotMatch(failure.message, /requestId|request id/);
     }
     assert.match((await failureOf(blocks.vector.update("c", "I like tea."))).message, /the same call with requestId/);
+    const own = new InternalError("of the writer", { requestId: "own" });
+    assert.equal(await failureOf(remora.conversation("c").summarize(() => Promise.reject(own))), own);
   });
 
   test("whose texts the server embeds has 30 ms more for each but the first, unless it is given a timeout", async () => {

@@ -76,6 +76,10 @@ describe("a user", () => {
       remora.user("sarah").search(5 as never),
       /^WrongTypeError: query is 5; it must be a string, or a vector that embedding\(model, values\) makes$/,
     );
+    const reused = Float32Array.of(1, 0);
+    const first = embedding("mine", reused);
+    reused.fill(0);
+    assert.deepEqual(first, embedding("mine", [1, 0]));
     assert.throws(() => embedding("", [1]), /^InvalidFieldError: model is empty/);
     assert.throws(() => embedding("mine", ["1"] as never), /^WrongTypeError: values is .*; it must be numbers/);
   });

@@ -231,8 +231,12 @@ export class RemoraMemory extends Memory {
     if (known !== undefined) {
       return known;
     }
-    const asked = this.#asked.get(id) ?? this.#ask(id);
-    this.#asked.set(id, asked);
+    let asked = this.#asked.get(id);
+    if (asked === undefined) {
+      asked = this.#storage.getConversation(id);
+      this.#asked.set(id, asked);
+      void this.#remembering(id, asked);
+    }
     return structuredClone(await asked);
   }
 
@@ -266,8 +270,12 @@ export class RemoraMemory extends Memory {
     this.#touches.drop(id);
     this.#creations.forget(id);
     this.#known.forget(id);
-    await this.#storage.deleteConversation(id, options);
-    this.#known.forget(id); // a read that was under way may have remembered it
+    try {
+      await this.#storage.deleteConversation(id, options);
+    } finally {
+      this.#asked.delete(id); // what a read that is under way finds is not remembered
+      this.#known.forget(id);
+    }
   }
 
   override async saveConversationSteps(steps: ConversationStepRecord[]): Promise<void> {
@@ -440,15 +448,14 @@ export class RemoraMemory extends Memory {
     await this.#storage.saveConversationSteps(steps);
   }
 
-  async #ask(id: string): Promise<Conversation | null> {
-    try {
-      const conversation = await this.#storage.getConversation(id);
+  /** Remembers what a read found, unless the conversation was deleted meanwhile. */
+  async #remembering(id: string, asked: Promise<Conversation | null>): Promise<void> {
+    const conversation = await asked.catch(() => null); // who asked is told
+    if (this.#asked.get(id) === asked) {
+      this.#asked.delete(id);
       if (conversation) {
         this.#known.remember(id, conversation);
       }
-      return conversation;
-    } finally {
-      this.#asked.delete(id);
     }
   }
 

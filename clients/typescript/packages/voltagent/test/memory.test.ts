@@ -372,6 +372,34 @@ describe("what is known of conversations", () => {
     client.close();
   });
 
+  test("a conversation is gone after its deletion, though a read of before is answered later", async () => {
+    const { client } = counted(options);
+    const memory = remembering({ client });
+    await conversation(new RemoraMemory({ ...options }));
+    const { getConversation } = client.conversations;
+    let read = () => {};
+    let answer = () => {};
+    const hasRead = new Promise<void>((resolve) => (read = resolve));
+    const mayAnswer = new Promise<void>((resolve) => (answer = resolve));
+    Object.assign(client.conversations, {
+      getConversation: async (...given: Parameters<typeof getConversation>) => {
+        const found = await getConversation(...given);
+        read();
+        await mayAnswer;
+        return found;
+      },
+    });
+    const before = memory.getConversation("c");
+    await hasRead;
+
+    await memory.deleteConversation("c");
+    answer();
+
+    assert.notEqual(await before, null);
+    assert.equal(await memory.getConversation("c"), null);
+    client.close();
+  });
+
   test("a conversation is asked for once, and its own changes are seen at once", async () => {
     const { client, calls } = counted(options);
     const memory = remembering({ client });
