@@ -31,7 +31,7 @@ var withTLS = []tlsFailure{
 }
 
 var withoutTLS = []tlsFailure{
-	{regexp.MustCompile(`(error reading server preface.*?)"?$`),
+	{regexp.MustCompile(`((?:error reading server|failed to write client) preface.*?|failed to write initial settings frame.*?)"?$`),
 		"closed the connection at once (%s)", "if it speaks TLS, the client needs WithTLS"},
 }
 
