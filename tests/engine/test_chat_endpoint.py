@@ -85,6 +85,9 @@ def test_a_text_that_was_cut_off_says_so(server: ChatServer, model: ChatEndpoint
         ("<think>\nThey met.\n</think>\n\nTea is ready", "Tea is ready"),
         (" <think></think>Tea is ready", "Tea is ready"),
         ("They met: so it is tea.\n</think>\nTea is ready ", "Tea is ready"),
+        ("<think>What is <think>?</think>\n<think>Tea.</think> Tea is ready", "Tea is ready"),
+        ("Sarah asked what </think> means.", "Sarah asked what </think> means."),
+        ('[{"fact": "uses </think> tags"}]', '[{"fact": "uses </think> tags"}]'),
         ("Tea is ready, and <think>it</think> is hot", "Tea is ready, and <think>it</think> is hot"),
         ("Tea is <think> ready", "Tea is <think> ready"),
     ],
@@ -224,6 +227,32 @@ def test_callers_without_patience_take_the_endpoint_from_nobody(server: ChatServ
 
     server.behaviour = lambda _asked: None
     assert complete(model).text
+
+
+def test_callers_with_the_time_of_a_request_find_that_the_endpoint_hangs(
+    server: ChatServer, models: Callable[..., ChatEndpoint]
+) -> None:
+    model = models(server, timeout=0.2)
+    server.behaviour = lambda _asked: server.hang()
+
+    for _ in range(FAILURES):
+        with pytest.raises(ChatModelFailed, match="in time"):
+            complete(model, timeout=0.2)
+    asked = len(server.asked)
+
+    assert "in time" in model.failure
+    with pytest.raises(ChatModelFailed):
+        complete(model, timeout=0.2)
+    assert len(server.asked) == asked
+
+
+def test_an_endpoint_that_refuses_all_requests_is_left_alone(server: ChatServer, model: ChatEndpoint) -> None:
+    server.behaviour = answers(error(400, "no_such_model"))
+    for _ in range(FAILURES + 2):
+        with pytest.raises(ChatModelFailed, match="no_such_model"):
+            complete(model)
+
+    assert len(server.asked) == 2 * FAILURES, "each is asked with both names of the bound"
 
 
 def test_a_request_that_is_refused_for_what_it_says_takes_the_endpoint_from_nobody(

@@ -50,7 +50,7 @@ class _Passing(Exception):
 
 
 class _OutOfTime(ChatModelFailed):
-    """The caller has less time than a request may take, which says nothing of the endpoint."""
+    """An attempt had less time than a request may take."""
 
 
 class _FormRefused(ChatModelFailed):
@@ -86,15 +86,16 @@ class ChatEndpoint:
         self._require_leave()
         try:
             completion = self._persistently(prompt, max_tokens, time.monotonic() + timeout)
-        except _OutOfTime:
-            raise
-        except _FormRefused as error:  # it may be for what this one request says
-            self._note(str(error))
-            raise
         except ChatModelFailed as error:
-            self._not_before = max(self._not_before, time.monotonic() + error.wait)
-            self._breaker.failed()
-            self._note(str(error))
+            is_impatient = isinstance(error, _OutOfTime) and timeout < self._options.timeout
+            is_for_content = isinstance(error, _FormRefused) and self._limit_works
+            if is_for_content:  # the endpoint answers: others may ask it
+                self._breaker.may_work_again()
+            elif not is_impatient:
+                self._not_before = max(self._not_before, time.monotonic() + error.wait)
+                self._breaker.failed()
+            if not is_impatient:
+                self._note(str(error))
             raise
         self._breaker.succeeded()
         self._note("")

@@ -6,6 +6,7 @@ After OpenAI's API reference, "Create chat completion".
 from __future__ import annotations
 
 import json
+import re
 
 from remora_server.domain.chat_models import Completion, Prompt
 
@@ -19,6 +20,9 @@ REASONING, REASONED = "<think>", "</think>"
 """Around the reasoning of models like DeepSeek-R1 and Qwen3. Servers that do not tell it apart send it before the
 answer; some leave out the first tag, which is in the prompt there.
 """
+
+
+_ALONE = re.compile(rf"^[ \t]*{REASONED}[ \t]*$", re.MULTILINE)
 
 
 class WrongReply(Exception):
@@ -50,10 +54,12 @@ def decode_reply(body: bytes, model: str) -> Completion:
 
 
 def _answer(text: str) -> str:
-    """What is behind the reasoning that a text begins with; empty if it does not end."""
-    reasoning, end, answer = text.partition(REASONED)
-    begins = reasoning.startswith(REASONING)
-    if not end:
-        return "" if begins else text
-    is_quoted = REASONING in reasoning.removeprefix(REASONING)
-    return text if is_quoted else answer.strip()
+    """What is behind the reasoning that a text begins with; empty if it does not end. Without the first tag, the last
+    one must have a line for itself: an answer may speak of tags.
+    """
+    if not text.startswith(REASONING):
+        end = _ALONE.search(text)
+        return text[end.end() :].strip() if end else text
+    while text.startswith(REASONING):
+        text = text.partition(REASONED)[2].strip()
+    return text
