@@ -54,8 +54,11 @@ def test_a_place_ends_where_its_clause_does() -> None:
         ("I like dogs and people who are kind.", ["dogs", "people"]),
         ("I'm allergic to shellfish, by the way.", ["shellfish"]),
         ("I'm allergic to shellfish, sadly", ["shellfish"]),
-        ("I'm intolerant to gluten, of course, and more.", ["gluten"]),
         ("I like tea and cake, to be honest.", ["tea", "cake"]),
+        ("I'm allergic to nuts, BTW", ["nuts"]),
+        ("I'm allergic to nuts, obviously, shellfish and eggs.", ["nuts", "shellfish", "eggs"]),
+        ("I'm allergic to nuts, shellfish, and unfortunately cats.", ["nuts", "shellfish", "cats"]),
+        ("I like tea, too, and coffee.", ["tea", "coffee"]),
     ],
 )
 def test_a_list_ends_where_another_clause_begins(text: str, things: list[str]) -> None:
@@ -114,6 +117,7 @@ def test_why_somebody_is_told_is_no_condition() -> None:
     assert told("I'm allergic to shellfish, in case anyone cooks.") == allergic
     assert told("In case I am allergic to shellfish, call a doctor.") == []
     assert told("Call me in case I move to Berlin.") == []
+    assert told("I moved to Munich, in case it works out.") == []
 
 
 def test_what_precedes_a_question_is_stated() -> None:

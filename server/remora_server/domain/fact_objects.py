@@ -115,10 +115,13 @@ _PAIRS = matching(
 _NO_PART = re.compile(
     r"(?:I|we|my|he|she|it|they|not|but|so|or|which|who|especially|because|am|is|are|was|have|do|would|will|in|please)\b"
     r"|(?:(?!\b(?:who|which|that)\b).)*\b(?:is|are|was|were|has|had|does|did|would|could|should)\b"
-    r"|(?:by the way|btw|fyi|of course|obviously|apparently|actually|basically|honestly|personally|sadly|luckily"
-    r"|thankfully|(?:un)?fortunately|to be (?:clear|honest|fair)|just so|as you know|you know|if|too|though|anyway)\b"
 )
-"""How something begins that is no part of a list but another clause, or said beside it: "tea, the kettle is old"."""
+"""How something begins that is no part of a list but another clause: "tea, the kettle is old"."""
+_ASIDE = matching(
+    r"(?:by the way|btw|fyi|of course|obviously|apparently|actually|basically|honestly|personally|sadly|luckily"
+    r"|thankfully|(?:un)?fortunately|to be (?:clear|honest|fair)|as you know|you know|too|though|anyway)\b\s*"
+)
+"""What is said beside a part of a list: "nuts, of course, and unfortunately eggs"."""
 
 
 def listed(rest: str) -> list[str]:
@@ -128,7 +131,10 @@ def listed(rest: str) -> list[str]:
     for part in map(str.strip, _AND.split(joined)):
         if parts and _NO_PART.match(part):
             break
-        parts.append(part.replace("\0", " and "))
+        aside = _ASIDE.match(part) if parts else None
+        named = part[aside.end() :] if aside else part
+        if named.strip(_PUNCTUATION + " "):
+            parts.append(named.replace("\0", " and "))
     return parts
 
 

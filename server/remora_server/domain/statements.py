@@ -176,10 +176,11 @@ _AS_I_SAID = re.compile(r"\b(?:as|like) I(?:'ve| have)? (?:\w+ )?(?:said|mention
 _HARMLESS_IF = re.compile(
     r"\bif (?:(?:that|it|this) (?:helps|matters|is relevant|makes a difference)"
     r"|you (?:must know|wonder|(?:are|were) wondering))\b"
-    r"|(?<=, )in case (?:you|anyone|anybody|someone|somebody|that|this|it)\b[^,.;:!?]*",
+    r"|(?<=, )in case (?:you|anyone|anybody|someone|somebody|(?:that|this|it) (?:helps|matters|is relevant))\b"
+    r"[^,.;:!?]*",
     re.IGNORECASE,
 )
-"""Conditions on which nothing that is said depends. What follows "in case you" says why somebody is told."""
+"""Conditions on which nothing that is said depends. Behind "in case you" is why somebody is told."""
 _CONDITIONS = "if|unless|assume|assuming|as though|whether|in case|as long as|provided|wish|wished|wishing"
 _RUMOURS = (
     "according to|supposedly|allegedly|apparently|(?:was|were|been|being|am|are) (?:told|said|rumou?red|supposed"
