@@ -194,7 +194,8 @@ def _start(settings: Settings, loaded: Callable[[], Models], beside: Sequence[Fa
     for probe in probes:
         # Before the first call: who is ready is measured.
         probe.show(_metrics(server, store, process, probe.is_ready, partial(overflow.status, None)))
-    # What is there by now stays until the end: a search for garbage among it would keep all threads waiting for 15 ms.
+    # What is there by now stays until the end: to look for garbage among it again and again keeps all threads waiting.
+    gc.collect()
     gc.freeze()
     closing.callback(gc.unfreeze)
     server.start(
