@@ -112,6 +112,17 @@ def test_a_value_of_any_length_comes_back_as_it_was_uploaded(store: LocalStore, 
     assert value(store, 1) == data
 
 
+@pytest.mark.parametrize("offset", [MIB + 1, MIB + (16 << 10), 5 * MIB])
+def test_behind_the_end_of_a_value_there_is_nothing(store: LocalStore, offset: int) -> None:
+    """Who reads a value part by part that was replaced by a shorter one meanwhile must see its new revision."""
+    upload(store, "u", [bytes(MIB), b"x"])
+    save_write(store, UploadName("u", 2))
+
+    part = store.checkpoints.read_value(READ, WriteValueName("t", "", "1", "task", 0), offset)
+
+    assert (part.data, part.size) == (b"", MIB + 1)
+
+
 def test_a_part_that_is_uploaded_again_takes_the_place_of_the_longer_one(store: LocalStore) -> None:
     upload(store, "u", [bytes(MIB), bytes(MIB)])
     upload(store, "u", [b"short"], first=1)

@@ -230,7 +230,9 @@ class ChannelValues:
         return chain[0].type, b"".join(parts)
 
     def slice(self, access: Access, scope: Scope, stored: Stored, begin: int, end: int) -> bytes:
-        """Some bytes of a value that is stored whole. Raises StoreDamaged."""
+        """Some bytes of a value that is stored whole; none behind its end. Raises StoreDamaged."""
+        if begin >= end:
+            return b""
         if not stored.upload_id:
             self._require_size(stored.data, stored.size)
             return stored.data[begin:end]
