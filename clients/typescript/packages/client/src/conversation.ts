@@ -22,13 +22,24 @@ import {
 import type { Message, MessageSchema } from "./generated/remora/v1/message_pb.js";
 import type { ConversationSummary } from "./generated/remora/v1/short_term_pb.js";
 import { taken } from "./pages.js";
-import { invalidField, otherType, requireId, requireKnown, requireSome, requireString } from "./refusals.js";
+import {
+  invalidField,
+  otherType,
+  requireId,
+  requireKnown,
+  requireNoTypo,
+  requireSome,
+  requireString,
+} from "./refusals.js";
 import { type RecallOptions, recallOf, type Query, type SearchOptions, searchRequest } from "./search.js";
 import type { ServiceClient } from "./services.js";
 import { type Fields, fieldsOf } from "./shapes.js";
 import { type ShortTerm, shortTermToProto, type Window, windowFromProto, writtenSummary } from "./short-term.js";
 import type { Dated } from "./times.js";
 import { WorkingMemory } from "./working-memory.js";
+
+/** The roles that models know. */
+const ROLES = ["user", "assistant", "system", "tool", "developer", "function"];
 
 /** How often a summary is written whose messages change meanwhile. */
 const SUMMARY_TRIES = 5;
@@ -152,14 +163,16 @@ export class Conversation {
 
   /**
    * Appends one message or several, all or none; durable and visible when it is done. A message whose id the user
-   * already has here replaces that message. A missing conversation is created with the handle's user and fields.
+   * already has here replaces that message. A missing conversation is created with the handle's user and fields; those of
+   * one that is there stay as they are: `update` changes them. A role may be of your own, but not almost one that models
+   * know.
    */
-  append(messages: AppendedMessage | AppendedMessage[], options?: CallOptions): Promise<AppendMessagesResponse> {
-    const request = {
-      ...this.#key,
-      messages: Array.isArray(messages) ? messages : [messages],
-      createIfMissing: this.#created,
-    };
+  async append(messages: AppendedMessage | AppendedMessage[], options?: CallOptions): Promise<AppendMessagesResponse> {
+    const several = Array.isArray(messages) ? messages : [messages];
+    for (const [place, message] of several.entries()) {
+      requireNoTypo((message as Partial<AppendedMessage> | null)?.role, `messages[${place}].role`, ROLES);
+    }
+    const request = { ...this.#key, messages: several, createIfMissing: this.#created };
     return this.#conversations.appendMessages(request, options);
   }
 

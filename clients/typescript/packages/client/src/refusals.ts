@@ -141,6 +141,21 @@ export function requireMeant(given: unknown, known: readonly string[], others: r
   }
 }
 
+/**
+ * Refuses a value that is almost a known one: `usr` for `user`.
+ *
+ * @throws InvalidFieldError
+ */
+export function requireNoTypo(value: unknown, field: string, known: readonly string[]): void {
+  if (typeof value !== "string" || value === "" || known.includes(value)) {
+    return; // the request's own check says what is wrong
+  }
+  const likely = closest(value, known);
+  if (likely !== undefined) {
+    throw invalidField(field, `is ${shown(value)}; did you mean ${likely}?`);
+  }
+}
+
 /** The known name that somebody who wrote this one probably meant. */
 function meant(given: string, known: readonly string[]): string | undefined {
   const others = Object.hasOwn(SYNONYMS, given) ? SYNONYMS[given] : undefined;

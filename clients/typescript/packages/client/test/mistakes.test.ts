@@ -307,6 +307,20 @@ const MISTAKES: readonly (readonly [what: string, call: Call, answer: RegExp])[]
     /^InvalidFieldError: view is "every"; it must /,
   ],
   [
+    "a misspelt role",
+    (remora) =>
+      chat(remora).append([
+        { role: "user", text: "x" },
+        { role: "asistant", text: "x" },
+      ]),
+    /^InvalidFieldError: messages\[1\]\.role is "asistant"; did you mean assistant\?$/,
+  ],
+  [
+    "a role in capitals",
+    (remora) => chat(remora).append({ role: "User", text: "x" }),
+    /^InvalidFieldError: messages\[0\]\.role is "User"; did you mean user\?$/,
+  ],
+  [
     "no query",
     (remora) => chat(remora).search(wrong(undefined)),
     /^WrongTypeError: query is undefined; it must be a string, or a vector that embedding\(model, values\) makes$/,
