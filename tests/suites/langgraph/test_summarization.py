@@ -18,6 +18,7 @@ from tests.suites.conftest import Server
 from tests.suites.langgraph.conftest import patient_client
 
 from remora import Remora, Summarize
+from remora._sync.calls import Calls
 from remora.errors import WrongTypeError
 from remora.langgraph import SummarizationNode
 
@@ -269,3 +270,22 @@ async def test_a_thread_in_which_nothing_was_said_yet_has_an_empty_window(server
 def test_a_model_is_no_name(server: Server, tenant: str) -> None:
     with pytest.raises(WrongTypeError, match=r"model is 'gpt' \(a str\); it must be a model of LangChain"):
         node_of(server, tenant, "gpt")  # type: ignore[arg-type]
+
+
+def test_a_window_with_room_is_asked_about_once(server: Server, tenant: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A model of one's own is not told of tokens: the server says whether the window has too many."""
+    asked: list[str] = []
+    read = Calls.read
+
+    def told(calls: Calls, method: Any, request: Any, timeout: float | None = None) -> Any:  # noqa: ANN401 - any read
+        asked.append(type(request).__name__)
+        return read(calls, method, request, timeout)
+
+    monkeypatch.setattr(Calls, "read", told)
+    node = SummarizationNode(
+        endpoint=server.endpoint, tenant=tenant, timeout=PATIENCE, max_tokens=4_000, model=Scribe()
+    )
+    with node:
+        node.invoke({"messages": [HumanMessage("Hello", id="a")]}, CONFIG)
+
+    assert asked.count("PlanSummaryRequest") == 1
