@@ -82,7 +82,12 @@ SCOPES = (
     Mistake(
         'Remora(guarded, token="nobody\'s").status(timeout=300)',
         UnauthenticatedError,
-        "a known token is needed: metadata `authorization: Bearer <token>`",
+        "the token is none that the server knows",
+    ),
+    Mistake(
+        "Remora(guarded).status(timeout=300)",
+        UnauthenticatedError,
+        "a token is needed: metadata `authorization: Bearer <token>`",
     ),
     Mistake('Remora(tenant="")', InvalidFieldError, "tenant is empty; give one, or leave it out"),
     Mistake('Remora(token="")', InvalidFieldError, "token is empty; give one, or leave it out"),

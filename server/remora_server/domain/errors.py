@@ -429,7 +429,7 @@ class DeadlineExceeded(RemoraError):
 class Unauthenticated(RemoraError):
     """The token is missing or unknown, or the client certificate has no tenant; the message says which."""
 
-    def __init__(self, message: str = "a known token is needed: metadata `authorization: Bearer <token>`") -> None:
+    def __init__(self, message: str = "a token is needed: metadata `authorization: Bearer <token>`") -> None:
         super().__init__(message)
 
 

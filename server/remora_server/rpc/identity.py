@@ -83,9 +83,11 @@ class Tokens:
     def tenant(self, authorization: str) -> str:
         """The tenant of an `authorization` header. Raises Unauthenticated."""
         scheme, _, token = authorization.partition(" ")
-        tenant = self._tenants.get(_digest(token.strip()))
-        if scheme.lower() != "bearer" or tenant is None:
+        if scheme.lower() != "bearer":
             raise Unauthenticated
+        tenant = self._tenants.get(_digest(token.strip()))
+        if tenant is None:
+            raise Unauthenticated("the token is none that the server knows")
         return tenant
 
 
