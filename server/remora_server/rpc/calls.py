@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import hashlib
 import re
 from typing import Protocol
@@ -79,16 +78,17 @@ class Call(Struct, frozen=True):
 
     def _fingerprint(self, request: WriteRequest) -> bytes:
         digest = hashlib.blake2b(b"%b\0" % self.method.encode(), digest_size=16)
-        digest.update(_payload(request).SerializeToString(deterministic=True))
+        digest.update(_payload(request))
         return digest.digest()
 
 
-def _payload(request: WriteRequest) -> WriteRequest:
+def _payload(request: WriteRequest) -> bytes:
     """What makes the request the same one: not the revision that it waits for, which clients raise with each write."""
-    if not isinstance(request, ExecuteOperationsRequest) or not request.min_revision:
-        return request
-    payload = copy.copy(request)
-    payload.ClearField("min_revision")
+    if not isinstance(request, ExecuteOperationsRequest):
+        return request.SerializeToString(deterministic=True)
+    revision, request.min_revision = request.min_revision, 0
+    payload = request.SerializeToString(deterministic=True)
+    request.min_revision = revision
     return payload
 
 
