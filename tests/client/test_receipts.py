@@ -86,6 +86,17 @@ def test_a_difference_says_what_came_in(memory: Remora, chat: Conversation) -> N
     assert unchanged == "3 unchanged"
 
 
+def test_what_somebody_asks_does_not_control_a_persons_terminal(memory: Remora, chat: Conversation) -> None:
+    receipts = [chat.context(200, query=query).receipt_id for query in ("\x1b[2JLisbon\a", "\u202eLisbon")]
+
+    first = str(memory.receipts.get(receipts[0]))
+    difference = str(memory.receipts.diff(*receipts))
+
+    assert "asked: ␛[2JLisbon␇" in first
+    assert first.replace("\n", "").isprintable()
+    assert difference.replace("\n", "").isprintable()
+
+
 def test_receipts_are_listed_by_user_and_conversation(memory: Remora, chat: Conversation) -> None:
     receipts = [chat.context(200).receipt_id, chat.search("train").receipt_id, memory.search_all_users("x").receipt_id]
 
