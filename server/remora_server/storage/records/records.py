@@ -341,15 +341,11 @@ class Records:
         match move:
             case Put():
                 draft = move.kind.draft(move.message, move.expire_time)
-                _require_room(move.kind, draft, move.uploaded)
                 place = Partition(move.kind, move.uid, draft.partition)
-                is_there = self._require_expected(access, place, draft.key, move.expected)
-                yield from self._put(access, place, draft, written, replaces=is_there, uploaded=move.uploaded)
+                yield from self._put(access, place, draft, written, expected=move.expected, uploaded=move.uploaded)
             case PutDraft():
-                _require_room(move.kind, move.draft)
-                place = Partition(move.kind, move.uid, move.draft.partition)
-                is_there = self.may_be_there(access, place, move.draft.key)
-                yield from self._put(access, place, move.draft, written, replaces=is_there)
+                place = Partition(move.kind, move.uid, move.partition)
+                yield from self._put(access, place, move.draft, written)
             case Remove():
                 place = Partition(move.kind, move.uid, move.partition)
                 self._require_expected(access, place, move.key, move.expected)
@@ -381,15 +377,17 @@ class Records:
         draft: RecordDraft,
         written: _Written,
         *,
-        replaces: bool,
+        expected: int | None = None,
         uploaded: Uploaded | None = None,
     ) -> Iterator[Change]:
+        _require_room(place.kind, draft, uploaded)
+        is_there = self._require_expected(access, place, draft.key, expected)
         user_id = self._owner(access, place, draft, written)
         written.put(place, draft.key, user_id)
         if uploaded:
             yield from self._uploads.confirm(access, place, uploaded, user_id)
         upload_id = uploaded.reference if uploaded else ""
-        yield changes.put_record(place.kind, place.uid, draft, user_id=user_id, replaces=replaces, upload_id=upload_id)
+        yield changes.put_record(place.kind, place.uid, draft, user_id=user_id, replaces=is_there, upload_id=upload_id)
 
     def _require_expected(self, access: Access, place: Partition, key: bytes, expected: int | None) -> bool:
         """Whether a record may be there. Raises RevisionMismatch where another revision is than is expected."""
@@ -417,7 +415,7 @@ class Records:
         return None if found is None else found.user_id
 
 
-def _require_room(kind: Kind, draft: RecordDraft, uploaded: Uploaded | None = None) -> None:
+def _require_room(kind: Kind, draft: RecordDraft, uploaded: Uploaded | None) -> None:
     """Raise BodyTooLong where a body is, or may be once its parts are together."""
     limit = kind.longest_body
     size = uploaded.parts * PART_BYTES if uploaded else len(draft.body)

@@ -42,7 +42,7 @@ export interface CallOptions {
   requestId?: string | undefined;
 }
 
-/** How long a write may take in addition for each text but the first that the server embeds: several times what the built-in model needs. */
+/** What a write may take longer for each text but the first that the server embeds: several times what the built-in model needs. */
 const EMBEDDING_MS = 30;
 
 const OPTIONS = ["timeoutMs", "signal", "requestId"] as const satisfies readonly (keyof CallOptions)[];

@@ -194,7 +194,10 @@ export class Conversation {
     return oldestFirst ? ordered.slice(0, limit) : ordered.slice(Math.max(0, ordered.length - limit));
   }
 
-  /** The messages of this conversation that answer a text or resemble a vector, best first. The reply's `receiptId` is its receipt. */
+  /**
+   * The messages of this conversation that answer a text or resemble a vector, best first. The reply's `receiptId` is its
+   * receipt.
+   */
   async search(query: Query, how: SearchOptions = {}, options?: CallOptions): Promise<SearchMessagesResponse> {
     const request = searchRequest({ case: "conversation", value: this.#key }, query, how);
     return this.#memory.searchMessages(request, options);

@@ -74,8 +74,8 @@ export class User {
   }
 
   /**
-   * The user's messages, of all its conversations, that answer a text or resemble a vector, best first: a page of `k`. The reply's
-   * `nextPageToken` is the `pageToken` of the next page, its `receiptId` its receipt.
+   * The user's messages, of all its conversations, that answer a text or resemble a vector, best first: a page of `k`. The
+   * reply's `nextPageToken` is the `pageToken` of the next page, its `receiptId` its receipt.
    */
   async search(query: Query, how: SearchOptions = {}, options?: CallOptions): Promise<SearchMessagesResponse> {
     return this.#services.memory.searchMessages(searchRequest({ case: "userId", value: this.id }, query, how), options);
