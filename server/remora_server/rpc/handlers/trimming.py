@@ -84,7 +84,7 @@ class TrimmingHandlers(Struct, frozen=True):
 
 
 class RequestHistory(Struct, frozen=True):
-    """The messages of a request: `domain.chat_histories.History`. Texts and tools are counted in their wire form."""
+    """The messages of a request: `domain.chat_histories.History`. Images are counted here, all else in wire form."""
 
     messages: Sequence[Message]
     encoded: EncodedMessages
