@@ -593,7 +593,7 @@ class Windows:
             kept = tenant.conversation(conversation_id)
             if kept.uid != uid:
                 raise ConversationNotFound(conversation_id)
-            changed = cover.revision > self._books.revision or any(
+            changed = not kept.uid <= cover.revision <= self._books.revision or any(
                 since > cover.revision and lowest <= cover.through for since, lowest in kept.changes
             )
             if changed or kept.window.revision != cover.window_revision:

@@ -341,6 +341,12 @@ def test_a_client_writes_the_summary_of_what_was_planned(tenant: Tenant, summari
     assert summarizing.plan(tenant.read, SummaryRequest("c", keep_messages=3))[0] is None
 
 
+def anew(tenant: Tenant, end: Callable[..., object], *arguments: str, **more: bool) -> None:
+    """Ends the conversation, and begins another one with its id and as many messages."""
+    end(tenant.write, *arguments, **more)
+    say(tenant, *(f"{text} Again." for text in SARAH), create=ConversationDraft(id=""))
+
+
 @pytest.mark.parametrize(
     "change",
     [
@@ -350,8 +356,10 @@ def test_a_client_writes_the_summary_of_what_was_planned(tenant: Tenant, summari
         lambda tenant: tenant.store.windows.move(
             tenant.write, "c", tenant.store.conversations.get(tenant.read, "c", "")[0].uid, WHOLE, Window(2)
         ),
+        lambda tenant: anew(tenant, tenant.store.conversations.delete, "c", "", allow_missing=False),
+        lambda tenant: anew(tenant, tenant.store.users.delete, "default"),
     ],
-    ids=["deleted", "replaced", "cleared", "moved"],
+    ids=["deleted", "replaced", "cleared", "moved", "conversation deleted", "user deleted"],
 )
 def test_a_commit_is_refused_where_what_it_covers_has_changed(
     tenant: Tenant, summarizing: Summarizing, change: Callable[[Tenant], object]

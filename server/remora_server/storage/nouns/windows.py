@@ -203,8 +203,10 @@ class Windows:
         return self._planned(write, conversation_id, plan)
 
     def has_changed(self, uid: int, revision: int, through: int) -> bool:
-        """Whether a message up to the sequence `through` is another than it was at a revision, or nobody can know."""
-        is_known = revision <= self._core.accepted()
+        """Whether a message up to the sequence `through` is another than it was at a revision, or nobody can know. A
+        conversation has the revision that created it as its uid: before, another one may have had its id.
+        """
+        is_known = uid <= revision <= self._core.accepted()
         return not is_known or self._events.changes.since(uid, revision, through)
 
     def has_changed_of_anybody(self, uid: int, revision: int, through: int) -> bool:
