@@ -18,6 +18,8 @@ from remora_server.supervision import LongLived
 
 THREADS = 2
 """So many summaries are written at a time."""
+CHANGED = "what was to leave the window changed meanwhile"
+"""Why a turn failed. The next one has its pause, too: a model may take longer than what it reads stays the same."""
 
 logger = logging.getLogger(__name__)
 
@@ -93,7 +95,7 @@ class Summaries:
         except ConversationNotFound:
             self._turns.succeeded(key)
         except (SummaryOutdated, WindowMoved):
-            self._turns.wait(key, revision)
+            self._turns.failed(key, CHANGED)
         except (ChatModelFailed, RemoraError) as error:
             wait = error.wait if isinstance(error, ChatModelFailed) else 0.0
             if self._turns.failed(key, str(error), wait):
