@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import shutil
 import sys
 import threading
 from collections.abc import Callable, Iterator
@@ -25,7 +26,13 @@ from tests.patience import PATIENCE, PAUSE_SECONDS, eventually
 from tests.suites.conftest import Server, Silent
 from tests.suites.langgraph.conftest import patient_client, patient_store
 
-from remora.errors import ClientClosedError, DeadlineExceededError, InvalidFieldError, ModelUnreachableError
+from remora.errors import (
+    ClientClosedError,
+    DeadlineExceededError,
+    InvalidFieldError,
+    ModelUnreachableError,
+    RevisionUnknownError,
+)
 from remora.langgraph import AsyncRemoraStore, RemoraStore, _operations
 from remora.langgraph import store as _store
 
@@ -53,6 +60,25 @@ def store(server: Server, tenant: str) -> Iterator[RemoraStore]:
 
 def keys(found: Any) -> list[str]:  # noqa: ANN401 - a list of items
     return [item.key for item in found]
+
+
+async def test_a_store_that_only_writes_goes_on_when_its_server_has_lost_its_data(own_server: Server) -> None:
+    with patient_store(own_server.endpoint) as store, patient_store(own_server.endpoint) as concurrent:
+        for number in range(20):
+            store.put(NS, str(number), {"n": number})
+            await concurrent.aput(NS, str(number), {"n": number})
+        own_server.kill()
+        shutil.rmtree(own_server.directory / "data")
+        own_server.start()
+
+        with pytest.raises(RevisionUnknownError):
+            store.put(NS, "a", {"n": 1})
+        with pytest.raises(RevisionUnknownError):
+            await concurrent.aput(NS, "b", {"n": 1})
+
+        store.put(NS, "a", {"n": 2})
+        await concurrent.aput(NS, "b", {"n": 2})
+        assert sorted(keys(store.search(NS))) == ["a", "b"]
 
 
 def test_reads_do_not_see_the_writes_of_their_batch(store: RemoraStore) -> None:

@@ -180,11 +180,7 @@ class AsyncCalls:
     ) -> Response:
         """The reply, which shows at least what this client has written."""
         request.min_revision = request.min_revision or self.revision.value
-        try:
-            return await self.call(method, request, timeout)
-        except RevisionUnknownError:
-            self.revision.forget()
-            raise
+        return await self.call(method, request, timeout)
 
     async def write(
         self,
@@ -265,6 +261,8 @@ class AsyncCalls:
                 now = time.monotonic()
                 pause = pause_before_retry(failure, attempt, now - began, deadline - now)
                 if pause is None:
+                    if isinstance(failure, RevisionUnknownError):
+                        self.revision.forget()
                     failure.sent = sent
                     raise failure from GrpcError(cast("FailedCall", error))
             previous, attempt = failure, attempt + 1

@@ -180,11 +180,7 @@ class Calls:
     ) -> Response:
         """The reply, which shows at least what this client has written."""
         request.min_revision = request.min_revision or self.revision.value
-        try:
-            return self.call(method, request, timeout)
-        except RevisionUnknownError:
-            self.revision.forget()
-            raise
+        return self.call(method, request, timeout)
 
     def write(
         self,
@@ -265,6 +261,8 @@ class Calls:
                 now = time.monotonic()
                 pause = pause_before_retry(failure, attempt, now - began, deadline - now)
                 if pause is None:
+                    if isinstance(failure, RevisionUnknownError):
+                        self.revision.forget()
                     failure.sent = sent
                     raise failure from GrpcError(cast("FailedCall", error))
             previous, attempt = failure, attempt + 1
