@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import duckdb
+import grpc
 import pytest
 from tests.engine.embedding_server import EmbeddingServer, listing, texts_of
 from tests.engine.endpoint_server import Answer, Asked, error
@@ -21,7 +22,10 @@ from remora.embeddings import Embedding
 from remora.errors import ModelUnavailableError, ModelUnreachableError, RemoraError
 from remora.messages import Message
 from remora.search import SearchResult
+from remora.v1 import store_service_pb2 as store
 from remora.v1.admin_service_pb2 import ModelStatus
+from remora.v1.store_item_pb2 import ItemVector, StoreItem
+from remora.v1.store_service_pb2_grpc import StoreServiceStub
 from remora_server.engine.breaker import FAILURES
 from remora_server.storage.database.database import FILE_NAME
 
@@ -130,6 +134,24 @@ def test_while_the_endpoint_is_down_words_find_and_later_vectors(directory: Path
         found = search(memory, "piano", profile="hybrid_late")
         assert (found.profile, found.index.words_only, found.index.words_only_reason) == ("hybrid", False, None)
         assert (model_of(memory).failure, model_of(memory).dimension) == ("", server.dimension)
+
+
+def test_a_repeat_of_a_write_needs_no_model(directory: Path, server: EmbeddingServer) -> None:
+    item = StoreItem(namespace=["users"], key="sarah", value=b"{}", vectors=[ItemVector(path="text", text="tea")])
+    put = store.PutItemsRequest(items=[item], request_id="put")
+    execute = store.ExecuteOperationsRequest(operations=[store.Operation(put=item)], request_id="execute")
+    with (
+        serving(directory, {"letters": endpoint(server)}) as sidecar,
+        grpc.insecure_channel(sidecar.endpoint) as channel,
+    ):
+        service = StoreServiceStub(channel)
+        first = service.PutItems(put, timeout=PATIENCE), service.ExecuteOperations(execute, timeout=PATIENCE)
+        server.down()
+
+        assert service.PutItems(put, timeout=PATIENCE) == first[0]
+        assert service.ExecuteOperations(execute, timeout=PATIENCE) == first[1]
+        with pytest.raises(grpc.RpcError, match="there is no connection to the endpoint"):
+            service.PutItems(store.PutItemsRequest(items=[item], request_id="other"), timeout=PATIENCE)
 
 
 def test_whatever_passes_is_tried_again_until_all_is_embedded(directory: Path, server: EmbeddingServer) -> None:

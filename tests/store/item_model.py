@@ -83,6 +83,8 @@ class Books(Protocol):
 
     def write(self, write: Write, change: Any) -> Outcome: ...  # noqa: ANN401 - see tests.store.model
 
+    def repeated(self, write: Write) -> Outcome | None: ...
+
     def read(self, read: Read) -> tuple[Any, int]: ...
 
     def now(self) -> int: ...
@@ -109,6 +111,9 @@ class Items:
             return Outcome(0, deleted_records=gone) if put or removed else None
 
         return self._books.write(write, change)
+
+    def repeated(self, write: Write) -> Outcome | None:
+        return self._books.repeated(write)
 
     def get(
         self, read: Read, places: Sequence[ItemPlace], *, refreshes: bool = False, sees_expired: bool = False

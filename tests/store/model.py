@@ -269,14 +269,22 @@ class Books:
     def tenants(self) -> list[Tenant]:
         return list(self._tenants.values())
 
+    def repeated(self, write: Write) -> Outcome | None:
+        """The outcome of the same request where it came before."""
+        found = self.tenant(write.tenant_id).requests.get(write.request_id)
+        if found is None:
+            return None
+        fingerprint, first = found
+        if fingerprint != write.fingerprint:
+            raise RequestIdReused(write.request_id)
+        return first
+
     def write(self, write: Write, change: Callable[[Tenant, int, int], Outcome | None]) -> Outcome:
         """Run a command, which is given its tenant, its revision and the time. None: it found nothing to change."""
         with self.lock:
             tenant = self.tenant(write.tenant_id)
-            if write.request_id in tenant.requests:
-                fingerprint, first = tenant.requests[write.request_id]
-                if fingerprint != write.fingerprint:
-                    raise RequestIdReused(write.request_id)
+            first = self.repeated(write)
+            if first is not None:
                 return first
             self._now = max(self._now, time.time_ns() // 1_000)
             revision = self.revision + next(self._steps)

@@ -124,6 +124,9 @@ class ItemStore(Protocol):
     def write(self, write: Write, given: Sequence[ItemChange]) -> Outcome:
         """Write and delete all or none; of several changes of one item, the last wins. `deleted_records`."""
 
+    def repeated(self, write: Write) -> Outcome | None:
+        """The outcome of the same request where it came before."""
+
     def get(
         self, read: Read, places: Sequence[ItemPlace], *, refreshes: bool = False, sees_expired: bool = False
     ) -> ReadItems:

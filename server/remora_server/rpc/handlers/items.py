@@ -10,7 +10,7 @@ from msgspec import Struct
 from remora.v1 import store_service_pb2 as pb
 from remora.v1.store_item_pb2 import ItemKey, StoreItem
 from remora_server import wire
-from remora_server.domain.calls import Access, Read
+from remora_server.domain.calls import Read, Write
 from remora_server.domain.items import (
     ItemChange,
     ItemDraft,
@@ -52,7 +52,8 @@ class ItemHandlers(Struct, frozen=True):
     def execute_operations(self, call: Call, request: pb.ExecuteOperationsRequest) -> pb.ExecuteOperationsResponse:
         write, read = call.write(request), call.read(request)
         kinds = [str(each.WhichOneof("kind")) for each in request.operations]
-        self._embed_texts(read, request.operations)
+        self._embed(write, [each.put for each in request.operations if each.HasField("put")])
+        self._embed_queries(read, [each.search for each in request.operations if each.HasField("search")])
         results = _Results(len(kinds))
         self._get_each(read, request.operations, results)
         for index, kind in enumerate(kinds):
@@ -140,23 +141,18 @@ class ItemHandlers(Struct, frozen=True):
         outcome = self.items.delete_expired(call.write(request))
         return pb.DeleteExpiredItemsResponse(deleted_items=outcome.deleted_records, revision=outcome.revision)
 
-    def _embed_texts(self, access: Access, operations: Iterable[pb.Operation]) -> None:
-        """Replace all texts by their vectors."""
-        operations = list(operations)
-        self._embed(access, [each.put for each in operations if each.HasField("put")])
-        self._embed_queries(access, [each.search for each in operations if each.HasField("search")])
-
-    def _embed(self, access: Access, items: Iterable[StoreItem]) -> None:
+    def _embed(self, write: Write, items: Iterable[StoreItem]) -> None:
+        """Replace all texts by their vectors, unless it is a repeat, which writes nothing."""
         given = [vector for item in items for vector in item.vectors if vector.HasField("text")]
-        if given:
-            model, values = self.texts.of_all(access, [vector.text for vector in given])
+        if given and self.items.repeated(write) is None:
+            model, values = self.texts.of_all(write, [vector.text for vector in given])
             for vector, made in zip(given, values, strict=True):
                 vector.model, vector.values = model, made
 
-    def _embed_queries(self, access: Access, searches: Iterable[pb.ItemSearch]) -> None:
+    def _embed_queries(self, read: Read, searches: Iterable[pb.ItemSearch]) -> None:
         given = [search for search in searches if search.HasField("text")]
         if given:
-            model, values = self.texts.of_all(access, [search.text for search in given])
+            model, values = self.texts.of_all(read, [search.text for search in given])
             for search, made in zip(given, values, strict=True):
                 search.model, search.vector = model, made
 

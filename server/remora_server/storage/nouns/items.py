@@ -66,6 +66,9 @@ class Items:
 
         return self._commands.run(write, self._records.held_places(write, [at for at, _ in spots.values()]), plan)
 
+    def repeated(self, write: Write) -> Outcome | None:
+        return self._commits.repeated(write)
+
     def _created(self, write: Write, spots: Mapping[ItemPlace, Spot], now: int) -> dict[ItemPlace, int]:
         """When those of some items were created that are there by a time, under the locks.
 
