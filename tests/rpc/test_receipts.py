@@ -369,6 +369,12 @@ def test_a_fact_that_was_forgotten_and_is_added_again_is_another_one(caller: Dir
 OF_USER, OF_CONVERSATION = WorkingMemoryScope(user_id="u"), WorkingMemoryScope(conversation_id="c")
 
 
+def name_at_most(named: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """So many facts that are forgotten at once are told by their ids."""
+    monkeypatch.setattr("remora_server.storage.nouns.facts.MOST_NAMED", named)
+    monkeypatch.setattr("remora_server.storage.nouns.receipts.MOST_NAMED", named)
+
+
 def set_memories(caller: DirectCaller, of_user: str = "Likes tea.", of_conversation: str = "Owes us €3.") -> None:
     for scope, content in ((OF_USER, of_user), (OF_CONVERSATION, of_conversation)):
         ask(caller, "SetWorkingMemory", pb.SetWorkingMemoryRequest(scope=scope, content=content.encode()))
@@ -423,11 +429,17 @@ def test_a_deleted_working_memory_is_named_and_left_out(
     assert replay(caller, remembering(caller).receipt_id).identical
 
 
-def test_the_working_memory_of_a_user_stays_when_all_facts_are_forgotten(caller: DirectCaller) -> None:
+@pytest.mark.parametrize("is_written", [True, False])
+@pytest.mark.parametrize("named", [1_000, 0])
+def test_the_working_memory_of_a_user_stays_when_all_facts_are_forgotten(
+    caller: DirectCaller, monkeypatch: pytest.MonkeyPatch, named: int, *, is_written: bool
+) -> None:
+    name_at_most(named, monkeypatch)
     set_memories(caller)
     add_facts(caller)
     context = remembering(caller)
-    receipt(caller, context.receipt_id)
+    if is_written:
+        receipt(caller, context.receipt_id)
 
     ask(caller, "ForgetFacts", pb.ForgetFactsRequest(user_id="u", all=pb.AllFacts()))
 
@@ -513,6 +525,22 @@ def test_nothing_of_a_forgotten_fact_is_kept(store: LocalStore, caller: DirectCa
     bodies = [body for (body,) in store.database.rows("SELECT body FROM receipt_facts")]
 
     assert [b"Lisbon" in body for body in bodies] == [True]
+
+
+@pytest.mark.parametrize("named", [1_000, 0])
+def test_nothing_is_kept_where_all_facts_are_forgotten(
+    store: LocalStore, caller: DirectCaller, monkeypatch: pytest.MonkeyPatch, named: int
+) -> None:
+    name_at_most(named, monkeypatch)
+    add_facts(caller)
+    receipt(caller, with_facts(caller, query="cats in Lisbon").receipt_id)
+
+    store.commits.settle()
+    assert store.database.rows("SELECT body FROM receipt_facts")
+    ask(caller, "ForgetFacts", pb.ForgetFactsRequest(user_id="u", all=pb.AllFacts()))
+
+    store.commits.settle()
+    assert store.database.rows("SELECT body FROM receipt_facts") == []
 
 
 def test_a_receipt_of_another_user_is_not_found(caller: DirectCaller) -> None:

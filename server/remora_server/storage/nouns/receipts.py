@@ -16,6 +16,7 @@ from msgspec.structs import replace
 
 from remora.v1.message_pb2 import Message
 from remora_server.domain.calls import Outcome, Read, Write
+from remora_server.domain.context_items import MEMORY_ID
 from remora_server.domain.errors import ConversationNotFound, ReceiptNotFound
 from remora_server.domain.messages import Plan
 from remora_server.domain.receipts import (
@@ -50,6 +51,8 @@ MARGIN = 86_400_000_000
 MOST_KNOWN, MOST_ERASED = 16_384, 16_384
 MOST_NAMED = 1_000
 """Of more facts that are forgotten at once, it is only known whose they were."""
+_FIRST_DIGITS = "0123456789abcdef"
+"""What the ids of facts begin with: they are hashes."""
 OF_REQUEST = 0
 """The sequence of contents that are no messages."""
 OF_FACT = 0
@@ -146,9 +149,13 @@ def _note(notes: OrderedDict[_Key, _Noted], key: _Key, noted: _Noted, most: int)
 
 
 def forgotten_facts(user_id: str, fact_ids: Iterable[str] | None) -> Iterator[RemovePartitions]:
-    """What goes with some facts of a user, or (None) with all."""
+    """What goes with some facts of a user, or (None) with all. The user's working memory, which is kept beside them,
+    stays: its id begins with no digit that those of facts begin with.
+    """
     if fact_ids is None:
-        yield RemovePartitions(RECEIPT_FACTS, 0, RECEIPT_FACTS.encode_partition(user_id), is_prefix=True)
+        of_user = RECEIPT_FACTS.encode_partition(user_id)
+        for digit in _FIRST_DIGITS:
+            yield RemovePartitions(RECEIPT_FACTS, 0, of_user + digit.encode(), is_prefix=True)
     for fact_id in fact_ids or ():
         yield RemovePartitions(RECEIPT_FACTS, 0, RECEIPT_FACTS.encode_partition(user_id, fact_id))
 
@@ -309,9 +316,10 @@ class Receipts:
         yield from wanted.values()
 
     def _is_forgotten(self, fact: _Fact, revision: int) -> bool:
-        """Whether a fact was forgotten since a revision."""
-        named = ((fact.tenant_id, fact.stored.user_id, fact_id) for fact_id in ("", fact.stored.fact_id))
-        return any(self._forgotten.get(each, 0) > revision for each in named)
+        """Whether a fact, or a user's working memory, was forgotten since a revision."""
+        fact_id = fact.stored.fact_id
+        named = (fact_id,) if fact_id == MEMORY_ID else ("", fact_id)
+        return any(self._forgotten.get((fact.tenant_id, fact.stored.user_id, each), 0) > revision for each in named)
 
     def _is_outdated(self, write: Write, content: _Content, revision: int) -> bool:
         """Whether it is a summary that may say what was erased since a revision, a working memory that was deleted, or
