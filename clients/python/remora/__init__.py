@@ -63,7 +63,7 @@ if TYPE_CHECKING:
     )
     from remora.media import Image, Media
     from remora.memory_items import MemoryItem, MemoryItemHit, MemoryItemSearchResult
-    from remora.messages import Appended, AppendedMessage, Message, MessageExtras, MessageLike
+    from remora.messages import Appended, AppendedMessage, Message, MessageExtras, MessageLike, Messages
     from remora.receipts import ContextChange, ContextDiff, Receipt, ReceiptItem, Replay
     from remora.roles import Role
     from remora.search import Component, Hit, IndexState, SearchOptions, SearchResult, Weights
@@ -154,6 +154,7 @@ __all__ = [
     "Message",
     "MessageExtras",
     "MessageLike",
+    "Messages",
     "Not",
     "PathCondition",
     "Receipt",
@@ -251,7 +252,7 @@ _NAMES = {
     ),
     "media": ("Image", "Media"),
     "memory_items": ("MemoryItem", "MemoryItemHit", "MemoryItemSearchResult"),
-    "messages": ("Appended", "AppendedMessage", "Message", "MessageExtras", "MessageLike"),
+    "messages": ("Appended", "AppendedMessage", "Message", "MessageExtras", "MessageLike", "Messages"),
     "receipts": ("ContextChange", "ContextDiff", "Receipt", "ReceiptItem", "Replay"),
     "roles": ("Role",),
     "search": ("Component", "Hit", "IndexState", "SearchOptions", "SearchResult", "Weights"),

@@ -11,8 +11,7 @@ from remora._printable import printable
 from remora._views import Decoders, View, unchanged, view
 from remora.blocks import MemoryContent, said_hit
 from remora.facts import Fact, StaticFact, fact_times
-from remora.media import media_names
-from remora.messages import Message
+from remora.messages import PREVIEW, Message, said, shortened
 from remora.search import IndexState
 from remora.v1 import memory_service_pb2, message_pb2
 
@@ -44,8 +43,6 @@ RENDERINGS: Mapping[Rendering | None, memory_service_pb2.Rendering.ValueType] = 
 FACT_SECTIONS = ("static_facts", "facts")
 APART = (*FACT_SECTIONS, "recalled")
 """What `MemoryContent` has besides chat messages."""
-PREVIEW = 60
-"""How many characters of a message `print(context)` shows."""
 SECTIONS: Mapping[memory_service_pb2.Section.ValueType, Section] = {
     memory_service_pb2.SECTION_SYSTEM: "system",
     memory_service_pb2.SECTION_STATIC_FACTS: "static_facts",
@@ -283,19 +280,11 @@ def _lines(context: Context) -> Iterator[str]:
 def _item_line(item: Item) -> str:
     message = item.message
     when = f"{message.sent_time or message.create_time:%Y-%m-%d} " if item.section == "recalled" else ""
-    calls = [f"[calls {call.name}]" for call in message.tool_calls]
-    media = [f"[{name}]" for name in media_names(message.media)]
-    said = " ".join([message.text, *calls, *media]).split()
     speaker = "" if item.section in FACT_SECTIONS else f"{message.name or message.role}: "
-    line = _shortened(f"{when}{speaker}{' '.join(said)}")
+    line = shortened(f"{when}{speaker}{said(message)}")
     score = "" if item.score is None else f", score {item.score:.3f}"
     partial = ", truncated" if item.partial else ""
     return f"{item.tokens:7,}  {line:{PREVIEW}}  {item.reason}{score}{partial}"
-
-
-def _shortened(text: str) -> str:
-    """The beginning of a text, of PREVIEW characters at most."""
-    return text if len(text) <= PREVIEW else f"{text[: PREVIEW - 1]}…"
 
 
 def _remarks(context: Context) -> Iterator[str]:

@@ -8,6 +8,7 @@ from typing import Annotated, Any, ClassVar, Self, TypeAlias, TypedDict, TypeGua
 from remora import _json, _refusals
 from remora._arguments import checked_fields
 from remora._bounds import AtLeast, Id, Items, Name, OptionalId, Size, Time
+from remora._printable import printable
 from remora._times import from_timestamp, optional_time, to_timestamp
 from remora._views import Decoders, View, unchanged, view
 from remora.attributes import Attributes, attributes_from_proto, attributes_to_proto
@@ -16,9 +17,12 @@ from remora.embeddings import Embedding
 from remora.errors import InvalidArgumentError
 from remora.formats import is_item, langchain, parse, to_chat
 from remora.formats.shapes import EXAMPLE, require_item, require_message
-from remora.media import Media
+from remora.media import Media, media_names
 from remora.roles import RoleName
 from remora.v1 import conversation_service_pb2, message_pb2
+
+PREVIEW = 60
+"""How many characters of a message `print` shows."""
 
 
 class MessageExtras(TypedDict, total=False):
@@ -45,7 +49,7 @@ class MessageExtras(TypedDict, total=False):
 @view
 @dataclass(frozen=True)
 class Message(View):
-    """One message of a conversation: `Message("user", "Can I work abroad?")`.
+    """One message of a conversation: `Message("user", "Can I work abroad?")`. `print` shows it as a line.
 
     One from the server decodes a field when it is read, and keeps the whole reply in memory.
 
@@ -127,6 +131,11 @@ class Message(View):
             raise ValueError(f"the message is {len(messages)} chat messages: remora.formats.to_openai([message])")
         return messages[0]
 
+    def __str__(self) -> str:
+        when = self.sent_time or self.create_time
+        line = shortened(f"{self.name or self.role}: {said(self)}")
+        return printable(f"{when:%Y-%m-%d %H:%M}  {line}" if when else line)
+
     def to_proto(self) -> message_pb2.Message:
         """The message on the wire, without the fields that the server sets."""
         return message_pb2.Message(
@@ -170,6 +179,25 @@ class Message(View):
         "create_time": lambda wire: optional_time(wire, "create_time"),
         "update_time": lambda wire: optional_time(wire, "update_time"),
     }
+
+
+class Messages(list[Message]):
+    """Messages of a conversation, in order. `print` shows a line of each."""
+
+    def __str__(self) -> str:
+        return "\n".join(map(str, self)) or "no messages"
+
+
+def said(message: Message) -> str:
+    """What a message says, on one line: its text, the tools that it calls, and its media."""
+    calls = [f"[calls {call.name}]" for call in message.tool_calls]
+    media = [f"[{name}]" for name in media_names(message.media)]
+    return " ".join(" ".join([message.text, *calls, *media]).split())
+
+
+def shortened(text: str) -> str:
+    """The beginning of a text, of PREVIEW characters at most."""
+    return text if len(text) <= PREVIEW else f"{text[: PREVIEW - 1]}…"
 
 
 def _call_to_proto(call: ToolCall) -> message_pb2.ToolCall:

@@ -147,7 +147,7 @@ class Component:
 @view
 @dataclass(frozen=True)
 class Hit(View):
-    """One message found.
+    """One message found. `print` shows it as a line.
 
     Attributes:
         message: The message.
@@ -160,6 +160,9 @@ class Hit(View):
     conversation_id: str
     score: float
     components: tuple[Component, ...]
+
+    def __str__(self) -> str:
+        return f"{self.score:.3f}  {self.message}"
 
     @classmethod
     def from_proto(cls, hit: memory_service_pb2.Hit) -> Self:
@@ -197,7 +200,7 @@ class IndexState:
 
 @dataclass(frozen=True, slots=True)
 class SearchResult:
-    """The hits of a search, best first.
+    """The hits of a search, best first. `print` shows a line of each.
 
     Attributes:
         hits: The hits, best first.
@@ -228,6 +231,9 @@ class SearchResult:
     def __iter__(self) -> Iterator[Hit]:
         return iter(self.hits)
 
+    def __str__(self) -> str:
+        return "\n".join(_lines(self))
+
     @classmethod
     def from_proto(cls, response: memory_service_pb2.SearchMessagesResponse) -> Self:
         """The result from the wire."""
@@ -240,6 +246,16 @@ class SearchResult:
             next_page_token=response.next_page_token,
             receipt_id=response.receipt_id,
         )
+
+
+def _lines(result: SearchResult) -> Iterator[str]:
+    """What a person wants to see of a result."""
+    for rank, hit in enumerate(result.hits, 1):
+        yield f"{rank:3}  {hit}"
+    if not result.hits:
+        yield "nothing was found"
+    if result.index.words_only_reason in ("no_model", "model_unreachable"):
+        yield f"searched by words only: {result.index.words_only_reason}"
 
 
 def recall_to_proto(recall: bool | SearchOptions) -> memory_service_pb2.SearchOptions | None:

@@ -29,7 +29,16 @@ from remora.edits import Edit
 from remora.embeddings import Embedding
 from remora.errors import SummaryOutdatedError
 from remora.filters import Where, where_to_proto
-from remora.messages import Appended, AppendedMessage, Bound, Message, MessageLike, bound_sequence, to_messages
+from remora.messages import (
+    Appended,
+    AppendedMessage,
+    Bound,
+    Message,
+    MessageLike,
+    Messages,
+    bound_sequence,
+    to_messages,
+)
 from remora.roles import RoleName
 from remora.search import Query, SearchOptions, SearchResult, recall_to_proto, search_request
 from remora.short_term import Summary, Window, written_summary
@@ -112,7 +121,7 @@ class AsyncConversation:
         view: Literal["window", "all"] = "window",
         timeout: Seconds | None = None,
         **times: Unpack[TimeBounds],
-    ) -> list[Message]:
+    ) -> Messages:
         """The newest `limit` messages (the oldest with `oldest_first`; all with None), always in order, oldest first.
 
         Those that have left the window, if the conversation has a `short_term` policy, are only among them with
@@ -138,7 +147,7 @@ class AsyncConversation:
         ordered = pages if oldest_first else reversed(pages)
         found = list(map(Message.from_proto, itertools.chain.from_iterable(ordered)))
         surplus = 0 if limit is None else max(0, len(found) - limit)
-        return found[: len(found) - surplus] if oldest_first else found[surplus:]
+        return Messages(found[: len(found) - surplus] if oldest_first else found[surplus:])
 
     async def search(
         self,

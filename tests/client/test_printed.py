@@ -1,0 +1,71 @@
+"""`print` of messages and of what a search found: what a person sees of them."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from remora import Image, Media, Message, Messages, Remora, SearchResult
+from remora.v1 import memory_service_pb2 as pb
+
+SENT = datetime(2026, 5, 4, 9, 30, tzinfo=UTC)
+TOOL = {"id": "x", "type": "function", "function": {"name": "ferries", "arguments": "{}"}}
+
+
+def hit(message: Message, score: float) -> pb.Hit:
+    return pb.Hit(message=message.to_proto(), conversation_id="trip", score=score)
+
+
+def test_messages_are_a_line_each_with_when_who_and_the_beginning_of_the_text() -> None:
+    messages = Messages(
+        [
+            Message("user", "I like\n  Elba.", name="Ann", sent_time=SENT),
+            Message("user", "word " * 40, sent_time=SENT, media=Media((Image(640, 480),))),
+            Message.of({"role": "assistant", "content": None, "tool_calls": [TOOL]}),
+        ]
+    )
+
+    assert str(messages).splitlines() == [
+        "2026-05-04 09:30  Ann: I like Elba.",
+        "2026-05-04 09:30  user: word word word word word word word word word word wor…",
+        "assistant: [calls ferries]",
+    ]
+    assert str(Messages()) == "no messages"
+
+
+def test_a_result_is_a_line_for_each_hit_with_its_rank_and_score() -> None:
+    hits = [hit(Message("user", "I like Elba.", name="Ann", sent_time=SENT), 1.25), hit(Message("user", "Elba"), 0.5)]
+
+    result = SearchResult.from_proto(pb.SearchMessagesResponse(hits=hits))
+
+    assert str(result).splitlines() == ["  1  1.250  2026-05-04 09:30  Ann: I like Elba.", "  2  0.500  user: Elba"]
+    assert str(result[0]) == "1.250  2026-05-04 09:30  Ann: I like Elba."
+
+
+def test_a_result_says_that_nothing_was_found_and_why_words_alone_counted() -> None:
+    index = pb.IndexState(words_only=True, words_only_reason=pb.WORDS_ONLY_REASON_NO_MODEL)
+
+    result = SearchResult.from_proto(pb.SearchMessagesResponse(index=index))
+
+    assert str(result).splitlines() == ["nothing was found", "searched by words only: no_model"]
+
+
+def test_what_somebody_says_does_not_control_a_persons_terminal() -> None:
+    message = Message("user", "\x1b[2JHello\a \u202eolleh", name="A\x1bB")
+
+    shown = [str(Messages([message])), str(SearchResult.from_proto(pb.SearchMessagesResponse(hits=[hit(message, 1)])))]
+
+    for text in shown:
+        assert "A␛B: ␛[2JHello␇ <U+202E>olleh" in text
+        assert text.isprintable()
+
+
+def test_messages_of_a_conversation_are_printed_so_and_are_a_list(memory: Remora) -> None:
+    chat = memory.conversation("trip", user_id="ann")
+    chat.append({"role": "user", "content": "I like Elba.", "sent_time": SENT})
+
+    messages = chat.messages()
+
+    assert str(messages) == "2026-05-04 09:30  user: I like Elba."
+    assert isinstance(messages, list)
+    assert repr(messages) == repr(list(messages))
+    assert repr(messages[0]).startswith("Message(role='user', text='I like Elba.'")
