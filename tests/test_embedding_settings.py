@@ -70,7 +70,7 @@ def test_only_endpoints_that_embed_something_are_in_use() -> None:
 @pytest.mark.parametrize(
     ("flags", "complaint"),
     [
-        ({"model": "gpt"}, "--model: model must name one of builtin, none, not 'gpt'"),
+        ({"model": "gpt"}, "--model: model must name one of auto, builtin, none, not 'gpt'"),
         ({"embedding_url": URL}, "--embedding-url: embedding_url needs both"),
         ({"embedding_model": "e5"}, "--embedding-model: embedding_model needs both"),
         ({"embedding_api_key_file": "/k"}, "embedding_api_key_file needs both"),

@@ -327,7 +327,8 @@ def _with_single(declared: Declared, single: EndpointSettings) -> Declared:
 def _require_model(setting: str, name: str, declared: Declared, where: str = "") -> None:
     known = (BUILTIN, NONE, *declared)
     if name not in known:
-        raise ChoiceError(setting, f"must name one of {', '.join(known)}{where}, not {name!r}")
+        choices = (AUTO, *known) if setting == "model" else known
+        raise ChoiceError(setting, f"must name one of {', '.join(choices)}{where}, not {name!r}")
 
 
 def _resolved(name: str, declared: Declared) -> str:
