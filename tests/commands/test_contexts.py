@@ -126,11 +126,19 @@ def test_scripts_get_json(shown: Shown, capsys: pytest.CaptureFixture[str]) -> N
     assert [change["message_id"] for change in difference["changed"]] == [shown.replaced]
 
 
-def test_a_list_for_scripts_says_that_it_has_no_requests(shown: Shown, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_list_for_scripts_has_all_of_a_receipt_but_its_request_and_items(
+    shown: Shown, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert shown.run("list", "--conversation", "trip", "--limit=1", "--json") == 0
-
     listed = json.loads(capsys.readouterr().out)
-    assert (listed["query"], listed["max_tokens"]) == (None, None)
+    assert shown.run("show", listed["receipt_id"], "--json") == 0
+    receipt = json.loads(capsys.readouterr().out)
+
+    assert listed["receipt_id"] == shown.after
+    assert listed["expire_time"] > listed["create_time"]
+    assert (receipt.pop("query"), receipt.pop("max_tokens")) == ("", 100)
+    assert len(receipt.pop("items")) == listed["item_count"]
+    assert listed == receipt
 
 
 def test_receipts_are_listed(shown: Shown, capsys: pytest.CaptureFixture[str]) -> None:

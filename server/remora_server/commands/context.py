@@ -55,7 +55,7 @@ def _list(given: dict[str, Any]) -> None:
         )
     for receipt in found:
         if given["json"]:
-            write_json(_receipt_json(receipt))
+            write_json(_receipt_json(receipt))  # without the request, which lists leave out
         else:
             _print(
                 f"{receipt.id}  {local_time(receipt.create_time)}  {_what(receipt)}, "
@@ -72,7 +72,7 @@ def _show(given: dict[str, Any]) -> None:
         messages = _messages(receipt, client.receipts.replay(given["receipt"]))
     if given["json"]:
         items = [{**_item_json(item), "text": _text(messages.get(_place(item)))} for item in receipt.items]
-        write_json({**_receipt_json(receipt), "items": items})
+        write_json({**_receipt_json(receipt), **_request_json(receipt), "items": items})
         return
     _print(f"{_what(receipt)} at revision {receipt.revision}, {local_time(receipt.create_time)}", style="bold")
     asked = receipt.query if receipt.request is not None else "what was asked for is erased"
@@ -153,19 +153,24 @@ def _text(message: Message | None) -> str | None:
 
 def _receipt_json(receipt: Receipt) -> dict[str, object]:
     return {
-        "id": receipt.id,
+        "receipt_id": receipt.id,
         "kind": "context" if receipt.is_context else "search",
         "user_id": receipt.user_id,
         "conversation_id": receipt.conversation_id,
         "create_time": None if receipt.create_time is None else receipt.create_time.isoformat(),
+        "expire_time": None if receipt.expire_time is None else receipt.expire_time.isoformat(),
         "revision": receipt.revision,
-        "query": None if receipt.request is None else receipt.query,
-        "max_tokens": receipt.max_tokens,
         "tokens_used": receipt.tokens_used,
         "overhead_tokens": receipt.overhead_tokens,
         "left_out": receipt.left_out,
         "item_count": receipt.item_count,
     }
+
+
+def _request_json(receipt: Receipt) -> dict[str, object]:
+    """What was asked for; null if it was erased."""
+    query = None if receipt.request is None else receipt.query
+    return {"query": query, "max_tokens": receipt.max_tokens}
 
 
 def _item_json(item: ReceiptItem) -> dict[str, object]:
