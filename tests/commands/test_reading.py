@@ -296,6 +296,29 @@ def test_the_tenant_and_the_token_are_taken_from_the_environment(endpoint: str, 
         assert remora(guarded, "log", "--token", "secret")[0] == 0
 
 
+@pytest.mark.parametrize(
+    ("variable", "value", "said"),
+    [
+        ("REMORA_TENANT", "", "is empty; give one, or leave it out"),
+        ("REMORA_TENANT", "x" * 513, "has 513 bytes; at most 512 are allowed"),
+        ("REMORA_TENANT", "a\nb", "must be printable ASCII"),
+        ("REMORA_TOKEN", "a\nb", "must be printable ASCII"),
+    ],
+)
+def test_a_wrong_value_from_the_environment_is_told_with_its_variable(
+    endpoint: str, variable: str, value: str, said: str
+) -> None:
+    code, output, error = remora(endpoint, "log", variables={variable: value})
+
+    assert (code, output, error) == (2, b"", f"remora: ${variable} {said}\n")
+
+
+def test_a_wrong_flag_is_not_told_as_a_variable(endpoint: str) -> None:
+    code, _, error = remora(endpoint, "log", "--tenant", "a\nb", variables={"REMORA_TENANT": "acme"})
+
+    assert (code, error) == (2, "remora: tenant must be printable ASCII\n")
+
+
 @pytest.mark.parametrize("token", [[], ["--token=wrong"]])
 def test_a_command_without_the_servers_token_is_told_how_to_give_it(
     token: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]

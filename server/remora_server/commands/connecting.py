@@ -40,6 +40,9 @@ _REMEDIES = {
 }
 """What to do about TLS, with the flags of commands."""
 
+_VARIABLES = {"tenant": TENANT_VARIABLE, "token": TOKEN_VARIABLE}
+"""The variable that stands for a flag which is not given."""
+
 
 def add_connection_flags(parser: argparse.ArgumentParser) -> None:
     """Add `--endpoint`, `--tenant`, `--token` and those of TLS."""
@@ -88,7 +91,7 @@ def connected(given: Mapping[str, str | None], *, token: str | None = None) -> I
             tls=_tls(given),
         )
     except InvalidFieldError as error:
-        raise Misused(_in_flags(error)) from error
+        raise Misused(_in_variables(error, given) or _in_flags(error)) from error
     except ValueError as error:
         raise Misused(str(error)) from error
     with client:
@@ -107,6 +110,15 @@ def _tls(given: Mapping[str, str | None]) -> Tls | None:
         if given[field] and not given[other]:
             raise Misused(f"{_flag(field)} needs {_flag(other)}")
     return Tls(**of_tls) if any(of_tls.values()) else None
+
+
+def _in_variables(error: InvalidFieldError, given: Mapping[str, str | None]) -> str:
+    """What is wrong with a value from the environment; empty if it came from a flag."""
+    for violation in error.field_violations:
+        variable = _VARIABLES.get(violation.field)
+        if variable is not None and not given[violation.field] and variable in os.environ:
+            return f"${variable} {violation.description}"
+    return ""
 
 
 def _in_flags(error: InvalidFieldError) -> str:
