@@ -123,6 +123,30 @@ def test_what_is_left_out_is_said(importing: Importing) -> None:
     assert importing.messages("chat-1") == TURNS[:1]
 
 
+@pytest.mark.parametrize(("user", "arguments"), [("ana", ["--user", "ana"]), ("default", [])])
+def test_a_conversation_of_another_user_is_not_imported_into(
+    importing: Importing, user: str, arguments: list[str]
+) -> None:
+    importing.memory.conversation("taken", user_id="bo").append([{"role": "user", "content": "mine"}])
+
+    code, said = importing.run([TURNS[0], {"id": "taken", "messages": TURNS}, TURNS[1]], *arguments)
+
+    refused = f"remora: conversation 'taken' belongs to user 'bo', not to '{user}': name its owner with --user, "
+    assert code == 1
+    assert said == [refused + "or give the messages another conversation; 1 message was imported before"]
+    assert [message.text for message in importing.memory.conversation("taken").messages(None)] == ["mine"]
+    assert importing.memory.conversation("taken", user_id=user).messages(None) == []
+
+
+def test_an_import_continues_a_conversation_of_its_user(importing: Importing) -> None:
+    importing.memory.conversation("own", user_id="bo").append([{"role": "user", "content": "first"}])
+
+    code, said = importing.run([{"id": "own", "messages": TURNS}], "--user", "bo")
+
+    assert (code, said) == (0, ["4 messages imported"])
+    assert importing.messages("own", "bo")[1:] == TURNS
+
+
 @pytest.mark.slow
 def test_long_conversations_are_sent_in_parts(importing: Importing) -> None:
     many = [{"role": "user", "content": f"number {number}"} for number in range(2 * LARGEST_GROUP + 1)]
@@ -169,6 +193,7 @@ def test_an_import_that_fails_on_its_way_is_told_to_be_repeated(
         return Failure(StatusCode.UNAVAILABLE, "STORE_FAILED")
 
     with ScriptedServer(endpoint) as server:
+        server.answer("GetConversation", lambda _: Failure(StatusCode.NOT_FOUND, "CONVERSATION_NOT_FOUND"))
         server.answer("AppendMessages", fail)
         code = main(["import", str(file), "--endpoint", endpoint])
 

@@ -16,6 +16,7 @@ from typing import Any, BinaryIO
 from rich.console import Console
 
 from remora import Remora
+from remora.errors import ConversationNotFoundError
 from remora_server.commands.chat_lines import Line, chat_groups, is_chat_line, numbered
 from remora_server.commands.connecting import add_connection_flags, connected
 from remora_server.commands.failures import CommandFailed, Misused
@@ -27,6 +28,7 @@ from remora_server.commands.parsing import filled, name
 from remora_server.commands.record_groups import Group, RecordRefused
 from remora_server.commands.records import LineError, parse_line, parse_record, require_format, require_kind
 from remora_server.commands.reported import Reported
+from remora_server.domain.calls import DEFAULT_USER
 from remora_server.rpc.handlers.exported import conversation_of
 
 STANDARD_INPUT = "-"
@@ -218,11 +220,15 @@ def _import(given: dict[str, Any], lines: Lines, size: int | None, stem: str) ->
 def _import_chat(given: dict[str, Any], lines: Lines, size: int | None, stem: str) -> None:
     messages, replaced = 0, 0
     report = Reported(lines.name)
+    checked: set[str] = set()
     with connected(given) as client, progress_of_bytes() as progress:
         task = progress.add_task("importing", total=size)
         for group in chat_groups(lines.numbered(), given["conversation"] or stem, report):
             conversation = client.conversation(group.conversation_id, user_id=given["user"])
             with noting_silence(progress.console):
+                if group.conversation_id not in checked:
+                    _require_own(client, group.conversation_id, given["user"] or DEFAULT_USER, messages)
+                    checked.add(group.conversation_id)
                 placed = conversation.append(group.messages).messages
             replaced += sum(message.replaced for message in placed)
             messages += len(placed)
@@ -230,6 +236,20 @@ def _import_chat(given: dict[str, Any], lines: Lines, size: int | None, stem: st
     report.end()
     there = f"; {counted(replaced, 'was replaced', 'were replaced')}" if replaced else ""
     diagnostics().print(f"{counted(messages - replaced, 'message')} imported{there}")
+
+
+def _require_own(client: Remora, conversation_id: str, user: str, imported: int) -> None:
+    """Raise CommandFailed if there is such a conversation of another user, to whom the messages do not belong."""
+    try:
+        owner = client.conversation(conversation_id).get().user_id
+    except ConversationNotFoundError:
+        return
+    if owner != user:
+        raise CommandFailed(
+            f"conversation {conversation_id!r} belongs to user {owner!r}, not to {user!r}: name its owner with --user, "
+            "or give the messages another conversation; "
+            f"{counted(imported, 'message was', 'messages were')} imported before"
+        )
 
 
 def _import_records(given: dict[str, Any], lines: Lines, size: int | None) -> None:
