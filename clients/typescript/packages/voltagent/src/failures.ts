@@ -3,8 +3,11 @@
 import {
   ConversationExistsError,
   ConversationNotFoundError as ConversationMissingError,
+  DeadlineExceededError,
   InvalidFieldError,
   RemoraError,
+  ResourceExhaustedError,
+  UnavailableError,
 } from "@remora/client";
 import {
   ConversationAlreadyExistsError,
@@ -56,6 +59,16 @@ export function isTooLarge(failure: unknown): boolean {
     reason === "MESSAGE_TOO_LARGE" ||
     reason === "REQUEST_TOO_LARGE" ||
     fieldViolations.some(({ field }) => LONG_FIELDS.test(field))
+  );
+}
+
+/** Whether a call may succeed later as it is: the server was away, or too busy, or its disk full. */
+export function passes(failure: unknown): boolean {
+  const cause = failure instanceof Error ? failure.cause : undefined;
+  return (
+    cause instanceof UnavailableError ||
+    cause instanceof DeadlineExceededError ||
+    (cause instanceof ResourceExhaustedError && cause.retryDelayMs !== undefined)
   );
 }
 

@@ -8,7 +8,7 @@ import {
   type ObservabilityStorageAdapter,
   readableLogRecordToObservabilityLog,
 } from "@voltagent/core";
-import { translated, translatedPages } from "./failures.js";
+import { passes, translated, translatedPages } from "./failures.js";
 import { encodeJson } from "./json.js";
 import { int32, limitOf } from "./limits.js";
 import { logOf, spanChanges, spanOf, storedLog, storedSpan } from "./spans.js";
@@ -41,6 +41,10 @@ export class RemoraObservabilityAdapter implements ObservabilityStorageAdapter {
   readonly #traces = new Map<string, string>();
   /** The last spans that could not be added, such as while the server was away: what ends them stores them. */
   readonly #unstored = new Map<string, ObservabilitySpan>();
+  /** The last updates that an outage kept from being stored, by their spans. */
+  readonly #unchanged = new Map<string, Partial<ObservabilitySpan>>();
+  /** The spans of which an outage kept something from being stored: the next write that succeeds stores that, too. */
+  readonly #delayed = new Map<string, true>();
   /** VoltAgent does not wait for a span to be added before it ends it. */
   readonly #turns = new Turns();
   readonly #writes = new Writes();
@@ -58,14 +62,17 @@ export class RemoraObservabilityAdapter implements ObservabilityStorageAdapter {
 
   async addSpan(span: ObservabilitySpan): Promise<void> {
     await this.#writes.add(this.#turns.take(span.spanId, () => this.#addSpan(span)));
+    void this.#writes.add(this.#storeDelayed());
   }
 
   async #addSpan(span: ObservabilitySpan): Promise<void> {
     this.#unstored.delete(span.spanId);
+    this.#unchanged.delete(span.spanId);
     try {
       await translated(this.client.history.saveSpans({ spans: [storedSpan(span)] }));
     } catch (failure) {
       remember(this.#unstored, span.spanId, span, MOST_UNSTORED);
+      this.#delay(span.spanId, failure);
       throw failure;
     }
     remember(this.#traces, span.spanId, span.traceId, MOST_REMEMBERED);
@@ -74,9 +81,11 @@ export class RemoraObservabilityAdapter implements ObservabilityStorageAdapter {
   /** Changes the fields that are given; an unknown span is left alone. One that could not be added is added now, or this fails. */
   async updateSpan(spanId: string, updates: Partial<ObservabilitySpan>): Promise<void> {
     await this.#writes.add(this.#turns.take(spanId, () => this.#updateSpan(spanId, updates)));
+    void this.#writes.add(this.#storeDelayed());
   }
 
-  async #updateSpan(spanId: string, updates: Partial<ObservabilitySpan>): Promise<void> {
+  async #updateSpan(spanId: string, given: Partial<ObservabilitySpan>): Promise<void> {
+    const updates = { ...this.#unchanged.get(spanId), ...given };
     const unstored = this.#unstored.get(spanId);
     if (unstored !== undefined) {
       await this.#addSpan({ ...unstored, ...present(updates), spanId });
@@ -86,7 +95,39 @@ export class RemoraObservabilityAdapter implements ObservabilityStorageAdapter {
     const traceId = updates.traceId ?? this.#traces.get(spanId) ?? "";
     if (paths.length > 0 && spanId !== "") {
       const span = { ...changes, spanId, traceId };
-      await translated(this.client.history.updateSpan({ span, updateMask: { paths } }).catch(unlessMissing));
+      try {
+        await translated(this.client.history.updateSpan({ span, updateMask: { paths } }).catch(unlessMissing));
+        this.#unchanged.delete(spanId);
+      } catch (failure) {
+        if (this.#delay(spanId, failure)) {
+          remember(this.#unchanged, spanId, updates, MOST_UNSTORED);
+        }
+        throw failure;
+      }
+    }
+  }
+
+  /** Notes that an outage kept something of a span from being stored; false if it was something else. */
+  #delay(spanId: string, failure: unknown): boolean {
+    const delayed = passes(failure);
+    if (delayed) {
+      remember(this.#delayed, spanId, true, MOST_REMEMBERED);
+    }
+    return delayed;
+  }
+
+  /** Stores what outages kept from being stored, until another one begins. VoltAgent has been told of it, and forgets it. */
+  async #storeDelayed(): Promise<void> {
+    for (const spanId of [...this.#delayed.keys()]) {
+      this.#delayed.delete(spanId);
+      try {
+        await this.#turns.take(spanId, () => this.#updateSpan(spanId, {}));
+      } catch (failure) {
+        if (passes(failure)) {
+          return;
+        }
+        this.#unchanged.delete(spanId);
+      }
     }
   }
 
@@ -213,6 +254,8 @@ export class RemoraObservabilityAdapter implements ObservabilityStorageAdapter {
     await this.deleteOldLogs(Number.POSITIVE_INFINITY);
     this.#traces.clear();
     this.#unstored.clear();
+    this.#unchanged.clear();
+    this.#delayed.clear();
   }
 
   /** Counts spans and traces, by a list of all traces. */

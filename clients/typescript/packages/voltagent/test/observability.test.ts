@@ -118,6 +118,36 @@ describe("spans", () => {
     assert.deepEqual(await storage.getTrace("t"), [{ ...ended, status: { code: SpanStatusCode.OK } }]);
   });
 
+  test("what falls into an outage is stored with the next write after it", async () => {
+    const client = new Remora(options);
+    const nowhere = new Remora({ endpoint: "unix:/nowhere.sock", timeoutMs: 10 });
+    const { saveSpans, updateSpan } = client.history;
+    const adapter = new RemoraObservabilityAdapter({ client });
+    await adapter.addSpan(span("t", "ended"));
+    await adapter.addSpan(span("t", "changed", 1));
+
+    Object.assign(client.history, { saveSpans: nowhere.history.saveSpans, updateSpan: nowhere.history.updateSpan });
+    await assert.rejects(adapter.updateSpan("ended", { attributes: { kept: 1 }, name: "before" }), StorageError);
+    await assert.rejects(adapter.updateSpan("ended", { endTime: at(7), name: "renamed" }), StorageError);
+    await assert.rejects(adapter.updateSpan("changed", { name: "before" }), StorageError);
+    await assert.rejects(adapter.addSpan(span("t", "added", 2)), StorageError);
+    await assert.rejects(adapter.updateSpan("added", { endTime: at(8) }), StorageError);
+    Object.assign(client.history, { saveSpans, updateSpan });
+    await adapter.updateSpan("changed", { endTime: at(9) });
+    await adapter.close();
+
+    assert.deepEqual(
+      (await storage.getTrace("t")).map(({ spanId, name, endTime, attributes }) => [spanId, name, endTime, attributes]),
+      [
+        ["ended", "renamed", at(7), { kept: 1 }],
+        ["changed", "before", at(9), {}],
+        ["added", "added", at(8), {}],
+      ],
+    );
+    client.close();
+    nowhere.close();
+  });
+
   test("a duration is what it was said to be, else the time between", async () => {
     const fine = { endTime: at(3), duration: 2.6259765625 };
     await storage.addSpan(span("t", "fine", 0, fine));
