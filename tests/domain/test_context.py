@@ -31,6 +31,7 @@ from remora_server.domain.renderings import EARLIER
 from remora_server.domain.replies import REPLY_BYTES
 from remora_server.domain.search import InConversation, MessageFilter, OfUser, Profile, SearchOptions
 from remora_server.domain.tokens import CL100K_BASE, TokenCounter, TokenEncoding
+from remora_server.domain.windows import Summary
 
 PLENTY = 10_000
 COST = 6  # in tokens, of a message of two words: 3, the role, the text
@@ -78,6 +79,14 @@ def test_recent_messages_begin_with_a_message_of_the_user() -> None:
     assert sequences(assemble(Conversations(TALK), max_tokens=3 + 5 * COST)) == [5, 6, 7, 8]
     greeted = [message(1, "How can I help?", role="assistant"), message(2), message(3, role="assistant")]
     assert sequences(assemble(Conversations(greeted))) == [2, 3]
+
+
+@pytest.mark.parametrize(("user_id", "sections"), [("sarah", ["SUMMARY", "RECENT"]), ("tom", ["RECENT"])])
+def test_a_summary_of_another_users_later_conversation_is_not_in(user_id: str, sections: list[str]) -> None:
+    """Between two reads, a conversation may end, and another user's may begin with its id."""
+    store = Conversations([message(2)], summarized=Summary("What was said.", 1, "extractive", 3, user_id=user_id))
+
+    assert [item.section.name for item in assemble(store).items] == sections
 
 
 def test_where_no_user_speaks_recent_messages_begin_anywhere() -> None:

@@ -100,7 +100,7 @@ class ContextAssembler:
             user_id=user_id,
             system=system,
             working=self._working(read, request, user_id, is_owner=is_owner),
-            summary=self._summary(read, request) if is_owner else None,
+            summary=self._summary(read, request, user_id) if is_owner else None,
             messages=messages,
             facts=KnownFacts(read, request, self._facts, self._reader, user_id),
             searcher=self._searcher,
@@ -110,8 +110,10 @@ class ContextAssembler:
         )
         return assembly.assemble(revision)
 
-    def _summary(self, read: Read, request: ContextRequest) -> Summary | None:
-        return self._windows.current(read, request.conversation_id, "")[1]
+    def _summary(self, read: Read, request: ContextRequest, user_id: str) -> Summary | None:
+        """The summary before the window. Another user's is that of a later conversation with the id."""
+        summary = self._windows.current(read, request.conversation_id, "")[1]
+        return summary if summary is not None and summary.user_id == user_id else None
 
     def _system(self, request: ContextRequest, messages: UserMessages) -> ContextMessage | None:
         """The system text: the one given, or else the newest in the conversation."""
