@@ -35,7 +35,7 @@ from remora_server.domain.errors import (
 )
 from remora_server.domain.filters import AllOf, AnyOf, Condition, Filter, Negated, Operator, path_key
 from remora_server.domain.json_members import digests
-from remora_server.domain.transfers import Import, ImportedRecord
+from remora_server.domain.transfers import ExportQuery, Import, ImportedRecord
 from remora_server.domain.workflows import PartDraft, PartName, PartPosition, PartQuery, RunDraft, RunQuery
 
 WORKERS = 16
@@ -485,6 +485,25 @@ def test_runs_leave_and_arrive_as_they_are(tenant: Tenant, other: Tenant) -> Non
     assert other.exported() == records
     assert outcomes == [3, 0]
     assert listed(other, members=tuple(digests(b'{"a": 1.0}'))) == ["r"]
+
+
+@pytest.mark.parametrize("limit", [1, 2, 3, 100])
+def test_events_without_another_order_arrive_in_the_order_in_which_they_were_added(
+    tenant: Tenant, other: Tenant, limit: int
+) -> None:
+    add(tenant, *(event(each) for each in "zbqa"), event("x", run_id="earlier"))
+    add(tenant, event("k", start_time=at(0)), event("c"), event("y", run_id="earlier"))
+
+    records = tenant.exported(ExportQuery(limit=limit))
+    for record in records:
+        imported(other, [record])
+
+    assert records == tenant.exported()
+    for run_id in ("r", "earlier"):
+        assert ids(events(other, run_id)) == ids(events(tenant, run_id))
+    assert ids(events(other)) == [*"kzbqac"]
+    assert other.exported() == records
+    assert imported(other, records).imported_records == 0
 
 
 def imported(tenant: Tenant, records: Sequence[Record]) -> Outcome:

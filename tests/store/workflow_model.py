@@ -115,7 +115,10 @@ class Workflows:
         for name, rows in self.tables.items():
             for key, row in rows.items():
                 record = transfer_service_pb2.Record(**{name: row.message})
-                yield TABLES[name][0], "\0".join(key).encode(), self.owner(name, key), record.SerializeToString()
+                place = "\0".join(key).encode()
+                if name == "timeline_event":  # it never changes, so that its version is a place
+                    place = row.revision.to_bytes(8) + row.ordinal.to_bytes(4)
+                yield TABLES[name][0], place, self.owner(name, key), record.SerializeToString()
 
     def fresh(self, records: Sequence[ImportedRecord]) -> list[tuple[str, Any]]:
         """The given records that are not there. Raises RecordConflict, InvalidField."""

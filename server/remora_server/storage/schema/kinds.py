@@ -167,8 +167,9 @@ class Kind:
     `is_cleared`: those of a user go when the user's messages are cleared; the user is then the first part of the
     partition. `by_server`: the records come with others, after replies, or when windows move, as CommitSummary moves
     them. `is_searched`: the records are vectors, which the engine searches. `holds_items`: they are items of
-    the store, whose namespaces, values and vectors it searches. `has_long_bodies`: DuckDB stores them uncompressed, and
-    is asked for a range of keys, so that it reads no others beside them.
+    the store, whose namespaces, values and vectors it searches. `is_final`: the records never change, and are exported
+    in the order in which they were added, so that an import adds them in that order. `has_long_bodies`: DuckDB stores
+    them uncompressed, and is asked for a range of keys, so that it reads no others beside them.
     """
 
     def __init__(
@@ -190,6 +191,7 @@ class Kind:
         by_server: bool = False,
         is_searched: bool = False,
         holds_items: bool = False,
+        is_final: bool = False,
         has_long_bodies: bool = False,
     ) -> None:
         self.number, self.name, self.message, self.parent = number, name, message, parent
@@ -202,7 +204,7 @@ class Kind:
         self.expires = Field(message, expires) if expires else None
         self.transfer, self.is_cleared, self.by_server = transfer, is_cleared, by_server
         self.is_searched, self.holds_items = is_searched, holds_items
-        self.has_long_bodies = has_long_bodies
+        self.has_long_bodies, self.is_final = has_long_bodies, is_final
         self.partition_types = tuple(field.key_type for field in self.partition)
         self.key_types = tuple(field.key_type for field in self.key)
         self._encode_partition = keys.encoder(self.partition_types)
@@ -407,6 +409,7 @@ TIMELINE_EVENTS = Kind(
     orders=[["event_sequence", "start_time"]],
     user="user_id",
     transfer="timeline_event",
+    is_final=True,
 )
 """What happened in runs, likewise."""
 HISTORY_ENTRIES = Kind(

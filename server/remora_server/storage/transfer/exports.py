@@ -41,7 +41,8 @@ WHERE tenant_id = $tenant AND uid >= $uid AND uid <= $through
 ORDER BY uid LIMIT $conversations
 """
 # The parts of each conversation by (part, first, second): its record, its messages by sequence, its records of each
-# kind by revision and ordinal; then those of no conversation by kind and key. No texts and no sizes: they would be read
+# kind by revision and ordinal; then those of no conversation by kind and key, or by revision and ordinal if they are
+# final: others, which may change while they are exported, would come twice. No texts and no sizes: they would be read
 # of all conversations for every page.
 _PLACES = f"""
 WITH places AS (
@@ -66,6 +67,10 @@ _RECORDS_OF_CONVERSATIONS = f"""
 conversation_uid IN {UIDS} AND {between("revision", "$revisions")}
 AND (conversation_uid, revision, ordinal) IN (
     SELECT (unnest($uids::UBIGINT[]), unnest($revisions::UBIGINT[]), unnest($ordinals::INTEGER[])))
+"""
+_FINAL_RECORDS = f"""
+tenant_id = $tenant AND {between("revision", "$revisions")}
+AND (revision, ordinal) IN (SELECT (unnest($revisions::UBIGINT[]), unnest($ordinals::INTEGER[])))
 """
 _OTHER_RECORDS = "tenant_id = $tenant AND partition || key IN (SELECT unnest($keys::BLOB[]))"
 
@@ -197,13 +202,12 @@ class _Snapshot:
 
     def _records(self, kind: Kind, places: Sequence[ExportPlace]) -> Found:
         columns = "conversation_uid, partition || key, revision, ordinal, user_id, expire_time, upload_id, body"
+        versions = {"revisions": [place.first for place in places], "ordinals": [place.second for place in places]}
+        chosen: dict[str, object]
         if kind.of_conversation:
-            chosen: dict[str, object] = {
-                "uids": _uids(places),
-                "revisions": [place.first for place in places],
-                "ordinals": [place.second for place in places],
-            }
-            where = _RECORDS_OF_CONVERSATIONS
+            chosen, where = {"uids": _uids(places), **versions}, _RECORDS_OF_CONVERSATIONS
+        elif kind.is_final:
+            chosen, where = {"tenant": self._tenant_id, **versions}, _FINAL_RECORDS
         else:
             chosen = {"tenant": self._tenant_id, "keys": [place.key for place in places]}
             where = _OTHER_RECORDS
@@ -215,7 +219,9 @@ class _Snapshot:
             record = Record()
             getattr(record, kind.transfer).CopyFrom(message)
             part = _part(kind)
-            place = ExportPlace(uid, part, revision, ordinal) if uid else ExportPlace(_LAST_UID, part, key=key)
+            by_version = kind.of_conversation or kind.is_final
+            own = {"first": revision, "second": ordinal} if by_version else {"key": key}
+            place = ExportPlace(uid or _LAST_UID, part, **own)
             found[place] = record.SerializeToString()
         return found
 
@@ -245,8 +251,9 @@ def _places_of(kind: Kind, source: str) -> str:
             SELECT conversation_uid, {part}, revision, ordinal, ''::BLOB FROM {source}
             WHERE conversation_uid IN {UIDS} AND {_UNEXPIRED}"""  # noqa: S608 - a table of ours
     of_user = "user_id = $user" if kind.of_user else "false"
+    order = "revision, ordinal, ''::BLOB" if kind.is_final else "0, 0, partition || key"
     return f"""
-        SELECT {_LAST_UID}, {part}, 0, 0, partition || key FROM {source}
+        SELECT {_LAST_UID}, {part}, {order} FROM {source}
         WHERE tenant_id = $tenant AND $only = 0 AND ($user = '' OR {of_user}) AND len($uids) < $conversations
         AND {_UNEXPIRED}"""  # noqa: S608 - a table of ours
 
