@@ -111,6 +111,16 @@ def test_what_comes_while_an_export_runs_is_left_out(filled: Tenant) -> None:
     assert len(first.records) + len(rest) == len(before)
 
 
+def test_a_working_memory_that_changes_while_an_export_runs_is_exported_once(filled: Tenant) -> None:
+    before = filled.exported()
+    first = filled.store.exports.page(filled.read, ExportQuery(limit=7))
+
+    filled.store.working_memories.set(filled.write, ConversationMemory("c"), b"later")
+
+    assert kinds(before)[6] == "working_memory"
+    assert filled.exported(ExportQuery(position=first.following)) == before[7:]
+
+
 def test_an_import_makes_the_same_again(filled: Tenant, other: Tenant) -> None:
     records = filled.exported()
 

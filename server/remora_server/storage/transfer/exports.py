@@ -40,10 +40,10 @@ WHERE tenant_id = $tenant AND uid >= $uid AND uid <= $through
     AND ($user = '' OR user_id = $user) AND ($only = 0 OR uid = $only)
 ORDER BY uid LIMIT $conversations
 """
-# The parts of each conversation by (part, first, second): its record, its messages by sequence, its records of each
-# kind by revision and ordinal; then those of no conversation by kind and key, or by revision and ordinal if they are
-# final: others, which may change while they are exported, would come twice. No texts and no sizes: they would be read
-# of all conversations for every page.
+# The parts of each conversation by (part, first, second, key): its record, its messages by sequence, its records of
+# each kind; then those of no conversation. Records come by key, since they may change while they are exported, or by
+# revision and ordinal if they are steps or final. No texts and no sizes: they would be read of all conversations for
+# every page.
 _PLACES = f"""
 WITH places AS (
     SELECT unnest($uids::UBIGINT[]) AS uid, 0 AS part, 0 AS first, 0 AS second, ''::BLOB AS key
@@ -63,16 +63,20 @@ _MESSAGES = f"SELECT conversation_uid, {STORED_COLUMNS} FROM messages WHERE {CHO
 _EMBEDDINGS = (
     f"FROM embeddings WHERE by_caller AND {CHOSEN_MESSAGES} ORDER BY conversation_uid, sequence, message_revision"
 )
-_RECORDS_OF_CONVERSATIONS = f"""
+_VERSIONS_OF_CONVERSATIONS = f"""
 conversation_uid IN {UIDS} AND {between("revision", "$revisions")}
 AND (conversation_uid, revision, ordinal) IN (
     SELECT (unnest($uids::UBIGINT[]), unnest($revisions::UBIGINT[]), unnest($ordinals::INTEGER[])))
 """
-_FINAL_RECORDS = f"""
+_VERSIONS_OF_NONE = f"""
 tenant_id = $tenant AND {between("revision", "$revisions")}
 AND (revision, ordinal) IN (SELECT (unnest($revisions::UBIGINT[]), unnest($ordinals::INTEGER[])))
 """
-_OTHER_RECORDS = "tenant_id = $tenant AND partition || key IN (SELECT unnest($keys::BLOB[]))"
+_KEYS_OF_CONVERSATIONS = f"""
+conversation_uid IN {UIDS}
+AND (conversation_uid, partition || key) IN (SELECT (unnest($uids::UBIGINT[]), unnest($keys::BLOB[])))
+"""
+_KEYS_OF_NONE = "tenant_id = $tenant AND partition || key IN (SELECT unnest($keys::BLOB[]))"
 
 Record = transfer_service_pb2.Record
 Version: TypeAlias = tuple[int, int, int]
@@ -202,15 +206,14 @@ class _Snapshot:
 
     def _records(self, kind: Kind, places: Sequence[ExportPlace]) -> Found:
         columns = "conversation_uid, partition || key, revision, ordinal, user_id, expire_time, upload_id, body"
-        versions = {"revisions": [place.first for place in places], "ordinals": [place.second for place in places]}
-        chosen: dict[str, object]
-        if kind.of_conversation:
-            chosen, where = {"uids": _uids(places), **versions}, _RECORDS_OF_CONVERSATIONS
-        elif kind.is_final:
-            chosen, where = {"tenant": self._tenant_id, **versions}, _FINAL_RECORDS
+        chosen: dict[str, object] = {"uids": _uids(places)} if kind.of_conversation else {"tenant": self._tenant_id}
+        if _is_by_version(kind):
+            chosen["revisions"] = [place.first for place in places]
+            chosen["ordinals"] = [place.second for place in places]
+            where = _VERSIONS_OF_CONVERSATIONS if kind.of_conversation else _VERSIONS_OF_NONE
         else:
-            chosen = {"tenant": self._tenant_id, "keys": [place.key for place in places]}
-            where = _OTHER_RECORDS
+            chosen["keys"] = [place.key for place in places]
+            where = _KEYS_OF_CONVERSATIONS if kind.of_conversation else _KEYS_OF_NONE
         rows = self._rows(f"SELECT {columns} FROM {self._kinds[kind]} WHERE {where}", chosen)  # noqa: S608 - ours
         found: Found = {}
         for uid, key, revision, ordinal, user_id, expire_time, upload_id, body in rows:
@@ -219,8 +222,7 @@ class _Snapshot:
             record = Record()
             getattr(record, kind.transfer).CopyFrom(message)
             part = _part(kind)
-            by_version = kind.of_conversation or kind.is_final
-            own = {"first": revision, "second": ordinal} if by_version else {"key": key}
+            own = {"first": revision, "second": ordinal} if _is_by_version(kind) else {"key": key}
             place = ExportPlace(uid or _LAST_UID, part, **own)
             found[place] = record.SerializeToString()
         return found
@@ -246,16 +248,21 @@ class _Snapshot:
 def _places_of(kind: Kind, source: str) -> str:
     """The query for the places of a kind's records."""
     part = _part(kind)
+    order = "revision, ordinal, ''::BLOB" if _is_by_version(kind) else "0, 0, partition || key"
     if kind.of_conversation:
         return f"""
-            SELECT conversation_uid, {part}, revision, ordinal, ''::BLOB FROM {source}
+            SELECT conversation_uid, {part}, {order} FROM {source}
             WHERE conversation_uid IN {UIDS} AND {_UNEXPIRED}"""  # noqa: S608 - a table of ours
     of_user = "user_id = $user" if kind.of_user else "false"
-    order = "revision, ordinal, ''::BLOB" if kind.is_final else "0, 0, partition || key"
     return f"""
         SELECT {_LAST_UID}, {part}, {order} FROM {source}
         WHERE tenant_id = $tenant AND $only = 0 AND ($user = '' OR {of_user}) AND len($uids) < $conversations
         AND {_UNEXPIRED}"""  # noqa: S608 - a table of ours
+
+
+def _is_by_version(kind: Kind) -> bool:
+    """Whether its records are exported in the order of writing, for the order of lists that is to be kept."""
+    return kind.is_final or (kind.of_conversation and bool(kind.orders))
 
 
 def _part(kind: Kind) -> int:
