@@ -36,17 +36,17 @@ class Importing:
     def __init__(self, endpoint: str, tenant: str, file: Path, capsys: pytest.CaptureFixture[str]) -> None:
         self.memory = Remora(endpoint, tenant=tenant, timeout=PATIENCE)
         self._given = ["--endpoint", endpoint, "--tenant", tenant]
-        self._file = file
+        self.file = file
         self._capsys = capsys
 
     def run(self, lines: list[object], *arguments: str) -> tuple[int, list[str]]:
         """The exit code of an import of these lines, and what it says."""
         texts = (line if isinstance(line, str) else json.dumps(line) for line in lines)
-        self._file.write_text("\n".join(texts), "utf-8")
+        self.file.write_text("\n".join(texts), "utf-8")
         self._capsys.readouterr()
-        code = main(["import", str(self._file), *self._given, *arguments])
+        code = main(["import", str(self.file), *self._given, *arguments])
         said = self._capsys.readouterr().err.splitlines()
-        return code, [line.removeprefix(f"{self._file}: ") for line in said]
+        return code, [line.removeprefix(f"{self.file}: ") for line in said]
 
     def messages(self, conversation_id: str, user: str | None = None) -> list[dict[str, Any]]:
         conversation = self.memory.conversation(conversation_id, user_id=user)
@@ -103,6 +103,18 @@ def test_a_second_import_adds_nothing_and_puts_what_has_changed_in_its_place(imp
 
     assert (code, said) == (0, ["1 message imported; 4 were replaced"])
     assert importing.messages("chat-1") == corrected
+
+
+def test_two_files_add_their_messages_to_one_conversation(importing: Importing) -> None:
+    others: list[object] = [{"role": "user", "content": "And tomorrow?"}]
+    importing.run(list(TURNS), "--conversation", "support")
+    importing.file = importing.file.with_name("later.jsonl")
+
+    code, said = importing.run(others, "--conversation", "support")
+    importing.run(others, "--conversation", "support")
+
+    assert (code, said) == (0, ["1 message imported"])
+    assert importing.messages("support") == [*TURNS, *others]
 
 
 def test_what_is_left_out_is_said(importing: Importing) -> None:

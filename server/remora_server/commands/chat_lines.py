@@ -6,6 +6,8 @@ What cannot be imported is reported and left out.
 from __future__ import annotations
 
 import json
+import os
+import zlib
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
@@ -34,8 +36,9 @@ class ChatGroup(Struct):
 
 
 class Line(Struct, frozen=True):
-    """One line of a file: its number, its bytes, and the position after it."""
+    """One line of a file: its number, its bytes, and the position after it. `file` is a hash of the file's name."""
 
+    file: str
     number: int
     content: bytes
     position: int
@@ -50,19 +53,20 @@ def is_chat_line(line: bytes) -> bool:
     return isinstance(value, dict) and ("messages" in value or "role" in value)
 
 
-def numbered(lines: Iterable[bytes]) -> Iterator[Line]:
-    """The lines of a stream that are not empty."""
-    position = 0
+def numbered(lines: Iterable[bytes], name: str) -> Iterator[Line]:
+    """The lines of a file with this name that are not empty."""
+    file, position = f"{zlib.crc32(os.fsencode(name)):08x}", 0
     for number, content in enumerate(lines, 1):
         position += len(content)
         if content.strip():
-            yield Line(number, content, position)
+            yield Line(file, number, content, position)
 
 
 def chat_groups(lines: Iterable[Line], name: str, report: Report) -> Iterator[ChatGroup]:
     """The messages of all lines, in groups that fit one request. `name` becomes the ids of conversations.
 
-    Each message gets an id from its place in the file, so that a second import replaces it and adds nothing.
+    Each message gets an id from the file's name and its place there, so that a second import replaces it and adds
+    nothing, and another file adds its messages to the same conversation.
     """
     group = ChatGroup(name, [], 0)
     size = 0
@@ -118,7 +122,7 @@ def _message(value: object, line: Line, index: int, report: Report) -> list[Mess
     _report_unknown(value, CHAT_KEYS, place, report)
     known = {key: part for key, part in value.items() if key in CHAT_KEYS}
     try:
-        return [Message.from_openai(known, id=f"{line.number}-{index + 1}")]
+        return [Message.from_openai(known, id=f"{line.file}-{line.number}-{index + 1}")]
     except (TypeError, ValueError) as error:
         report(f"{place} is skipped: {error}")
         return []

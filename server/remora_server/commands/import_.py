@@ -56,7 +56,7 @@ class Lines:
     def numbered(self) -> Iterator[Line]:
         """The lines as they are."""
         first, self._first = self._first, None
-        return numbered(chain([] if first is None else [first], self._lines()))
+        return numbered(chain([] if first is None else [first], self._lines()), Path(self.name).name)
 
     def _lines(self) -> Iterator[bytes]:
         while line := self._stream.readline(LONGEST_LINE):
