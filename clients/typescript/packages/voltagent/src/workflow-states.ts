@@ -55,10 +55,17 @@ export function matchesNothing({ status, metadata }: Pick<WorkflowRunQuery, "sta
   return !isStatus || Object.values(metadata ?? {}).some((value) => encodeJson(value).length === 0);
 }
 
+const ENDED: readonly string[] = ["completed", "cancelled", "error"] satisfies WorkflowStateEntry["status"][];
+
+/** A status, and when the run ended that has it: Remora's statistics of workflows say how long runs take. */
+function storedEnd(status: string, time: Date): Run {
+  return { ...storedStatus(status), ...(ENDED.includes(status) && timed("endTime", time)) };
+}
+
 /** How each field of an entry is stored, by the fields of a run. */
 const FIELDS: { [Field in keyof WorkflowStateEntry]?: (value: never) => Run } = {
   workflowName: (workflowName: string) => ({ workflowName }),
-  status: storedStatus,
+  status: (status: string) => storedEnd(status, new Date()),
   input: (input: unknown) => ({ input: encodeJson(input) }),
   output: (output: unknown) => ({ output: encodeJson(output) }),
   context: (context: unknown) => ({ context: encodeJson(each(context, storedEntry)) }),
@@ -76,7 +83,7 @@ const FIELDS: { [Field in keyof WorkflowStateEntry]?: (value: never) => Run } = 
 
 /** The names of the run's fields that each field of an entry is stored in, in the contract's spelling. */
 const PATHS: { [Field in keyof WorkflowStateEntry]?: string | string[] } = {
-  status: ["status", "other_status"],
+  status: ["status", "other_status", "end_time"],
   workflowName: "workflow_name",
   workflowState: "workflow_state",
   userId: "user_id",
@@ -90,6 +97,7 @@ const PATHS: { [Field in keyof WorkflowStateEntry]?: string | string[] } = {
 export function storedRun(executionId: string, entry: WorkflowStateEntry): Run {
   return {
     ...fieldsOf(entry),
+    ...storedEnd(entry.status, entry.updatedAt),
     ...timed("updateTime", entry.updatedAt),
     id: executionId,
     workflowId: entry.workflowId,
@@ -150,7 +158,7 @@ function fieldsOf(entry: Partial<WorkflowStateEntry>): Run {
   return Object.assign({}, ...parts);
 }
 
-function timed(field: "createTime" | "updateTime", date: Date): Run {
+function timed(field: "createTime" | "updateTime" | "endTime", date: Date): Run {
   const time = timestampOf(date);
   return time === undefined ? {} : { [field]: time };
 }

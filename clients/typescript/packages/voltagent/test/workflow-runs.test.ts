@@ -92,6 +92,20 @@ describe("a workflow", () => {
     assert.equal((await memory.getWorkflowState(executionId))?.status, "error");
   });
 
+  test("has run for as long as Remora's statistics say", async () => {
+    const storage = new RemoraMemoryAdapter(options);
+    const waiting = await booking().run({ price: 59.9 }, CALLER);
+    const before = await storage.client.workflows.getWorkflowStats({ workflowId: "booking" });
+    await WorkflowRegistry.getInstance().resumeSuspendedWorkflow("booking", waiting.executionId, { approved: true });
+
+    const after = await storage.client.workflows.getWorkflowStats({ workflowId: "booking" });
+
+    assert.deepEqual([before.runs, before.completedRuns, before.meanDuration], [1n, 0n, undefined]);
+    assert.deepEqual([after.runs, after.completedRuns], [1n, 1n]);
+    const { seconds = 0n, nanos = 0 } = after.meanDuration ?? {};
+    assert.ok(Number(seconds) + nanos / 1e9 > 0);
+  });
+
   test("that is suspended goes on after the sidecar was killed, and the process with it", async () => {
     const first = await booking().run({ price: 59.9 }, CALLER);
     assert.equal(first.status, "suspended");
