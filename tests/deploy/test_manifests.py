@@ -327,6 +327,19 @@ def test_the_tenants_of_client_certificates_come_from_a_config_map(tmp_path: Pat
 
 
 @pytest.mark.skipif(shutil.which("helm") is None, reason="helm is not installed")
+def test_the_sidecar_has_the_environment_variables_that_are_given(tmp_path: Path) -> None:
+    key = "{name: KEY, valueFrom: {secretKeyRef: {name: embeddings, key: token}}}"
+    settings = "{embedding_url: 'http://e/v1', embedding_model: e5, embedding_api_key_variable: KEY}"
+    made = yaml.safe_load_all(rendered_with(f"{{env: [{key}], settings: {settings}}}", tmp_path).stdout)
+    [pod] = [each["spec"]["template"]["spec"] for each in made if each and each["kind"] == "Deployment"]
+
+    assert sidecar(pod)["env"] == [
+        {"name": "KEY", "valueFrom": {"secretKeyRef": {"name": "embeddings", "key": "token"}}}
+    ]
+    assert load(served(pod), {"KEY": "secret"})
+
+
+@pytest.mark.skipif(shutil.which("helm") is None, reason="helm is not installed")
 def test_in_a_cluster_of_ipv6_both_ports_listen_there(tmp_path: Path) -> None:
     made = yaml.safe_load_all(rendered_with('{host: "[::]", tcp: {enabled: true, tokenSecret: t}}', tmp_path).stdout)
     [pod] = [each["spec"]["template"]["spec"] for each in made if each and each["kind"] == "Deployment"]

@@ -37,6 +37,10 @@ args:
   - --insecure
   {{- end }}
   {{- end }}
+{{- if $values.env }}
+env:
+  {{- toYaml $values.env | nindent 2 }}
+{{- end }}
 ports:
   - {name: remora-health, containerPort: {{ $values.healthPort }}}
   {{- if $values.tcp.enabled }}
