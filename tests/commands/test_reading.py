@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from rich.cells import cell_len
 from tests.commands.terminal import begin, done, on_terminal, remora
 from tests.patience import PATIENCE
 from tests.ports import free_port
@@ -197,6 +198,26 @@ def test_a_terminal_gets_colours_and_found_words_unless_it_wants_none(endpoint: 
     assert not re.search(r"\x1b\[[0-9;]*3[0-7]m", plain)
     assert ESCAPE.sub("", coloured) == ESCAPE.sub("", plain)
     assert "\x1b" not in done(endpoint, "search", "night", "--all-users", "--tenant", "acme").decode()
+
+
+@pytest.mark.slow
+def test_lists_on_a_terminal_cut_texts_to_its_width_and_pipes_get_them_whole(endpoint: str) -> None:
+    words = ("and so on " * 20).strip()
+    with Remora(endpoint, tenant="wordy", timeout=PATIENCE) as memory:
+        chat = memory.conversation("c", user_id="sarah", title=f"Title {words}")
+        chat.append(Message("user", f"Lisbon\tand\n東京 {words}"))
+        receipts = [chat.search(query).receipt_id for query in ("Porto", "Lisbon")]
+
+    for command in (["log"], ["search", "Lisbon", "--user", "sarah"], ["context", "diff", *receipts]):
+        shown = ESCAPE.sub("", on_terminal(endpoint, *command, "--tenant", "wordy")).splitlines()
+        [text] = [line.rstrip() for line in shown if re.match(TIME, line)]
+
+        assert text.endswith("…")
+        assert cell_len(text) <= 60
+        assert command == ["log"] or re.fullmatch(rf"{TIME}  user  Lisbon +and 東京 and.*", text)
+        assert words in done(endpoint, *command, "--tenant", "wordy").decode()
+    whole = ESCAPE.sub("", on_terminal(endpoint, "log", "c", "--tenant", "wordy"))
+    assert words in re.sub(r"\s+", " ", whole)
 
 
 @pytest.mark.slow

@@ -12,7 +12,7 @@ from remora._printable import printable
 from remora_server.commands.connecting import add_connection_flags, connected
 from remora_server.commands.messages import local_time, message_line
 from remora_server.commands.numbers import counted, positive
-from remora_server.commands.output import add_json_flag, diagnostics, output, print_set_in, write_json
+from remora_server.commands.output import add_json_flag, diagnostics, output, print_cut, print_set_in, write_json
 from remora_server.commands.parsing import Parser, name
 
 Place: TypeAlias = tuple[str | None, str, int, str]
@@ -57,10 +57,8 @@ def _list(given: dict[str, Any]) -> None:
         if given["json"]:
             write_json(_receipt_json(receipt))  # without the request, which lists leave out
         else:
-            _print(
-                f"{receipt.id}  {local_time(receipt.create_time)}  {_what(receipt)}, "
-                f"{counted(receipt.item_count, 'message')}"
-            )
+            what = f"{_what(receipt)}, {counted(receipt.item_count, 'message')}"
+            print_cut(output(), Text(printable(f"{receipt.id}  {local_time(receipt.create_time)}  {what}")))
     if not found and not given["json"]:
         diagnostics().print("there are no receipts")
 
@@ -106,7 +104,7 @@ def _diff(given: dict[str, Any]) -> None:
             item = _item(change)
             _print(f"{mark} {'  '.join([*_standing(item), change.why])}", style=style)
             message = (before if change.after is None else after).get(_place(item))
-            print_set_in(output(), Text("(erased)", "red") if message is None else message_line(message))
+            print_cut(output(), Text("(erased)", "red") if message is None else message_line(message))
     _print(f"{found.unchanged:,} unchanged", style="dim")
 
 

@@ -105,13 +105,17 @@ def _show_conversations(conversations: Sequence[ConversationRecord], given: dict
         return
     if not conversations:
         return
-    table = Table(box=None, pad_edge=False)
-    for column in ("updated", "conversation", "user", "messages", "title"):
-        table.add_column(column, justify="right" if column == "messages" else "left", overflow="fold")
+    console = output()
+    table = Table(box=None, pad_edge=False, expand=console.is_terminal)
+    table.add_column("updated", no_wrap=True)
+    table.add_column("conversation", overflow="fold")
+    table.add_column("user", overflow="fold")
+    table.add_column("messages", justify="right", no_wrap=True)
+    table.add_column("title", no_wrap=True, ratio=1)  # on a terminal, the rest of the line
     for found in conversations:
         texts = (printable(text) for text in (found.id, found.user_id))
         table.add_row(local_time(found.update_time), *texts, f"{found.message_count:,}", printable(found.title))
-    output().print(table)
+    console.print(table)
 
 
 def _json(conversation: ConversationRecord) -> dict[str, object]:

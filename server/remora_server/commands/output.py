@@ -88,6 +88,17 @@ def print_set_in(console: Console, text: Text) -> None:
     console.print(Text(f"\n{SET_IN}").join(lines), soft_wrap=True)
 
 
+def print_cut(console: Console, text: Text) -> None:
+    """Print an entry of a list: on a terminal as one line, truncated to its width; elsewhere as `print_set_in`."""
+    if not console.is_terminal:
+        print_set_in(console, text)
+        return
+    line = Text(" ").join(text.split(allow_blank=True))
+    line.expand_tabs()
+    line.truncate(console.width, overflow="ellipsis")
+    console.print(line, soft_wrap=True)
+
+
 @contextmanager
 def noting_silence(console: Console) -> Iterator[None]:
     """Say on a console that a call takes long. The client repeats it silently while the server may recover."""

@@ -9,6 +9,8 @@ from functools import partial
 from itertools import chain, islice
 from typing import Any
 
+from rich.text import Text
+
 from remora import Hit, Remora
 from remora._printable import printable
 from remora.search import SearchResult, WordsOnlyReason
@@ -16,7 +18,7 @@ from remora_server.commands.connecting import add_connection_flags, connected
 from remora_server.commands.failures import Misused
 from remora_server.commands.messages import message_json, message_line
 from remora_server.commands.numbers import counted, positive
-from remora_server.commands.output import add_json_flag, diagnostics, output, print_set_in, write_json
+from remora_server.commands.output import add_json_flag, diagnostics, output, print_cut, write_json
 from remora_server.commands.parsing import name
 
 SHORTEST_WORD = 3
@@ -94,8 +96,8 @@ def _show(hit: Hit, given: dict[str, Any]) -> None:
     if words:
         line.highlight_regex(rf"(?i)\b(?:{'|'.join(words)})\w*", FOUND_WORD)
     console = output()
-    console.print(f"{hit.score:.3f}  {printable(hit.conversation_id)}", style="dim", soft_wrap=True)
-    print_set_in(console, line)
+    print_cut(console, Text(f"{hit.score:.3f}  {printable(hit.conversation_id)}", "dim"))
+    print_cut(console, line)
 
 
 def _note(result: SearchResult) -> None:
