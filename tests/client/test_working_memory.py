@@ -55,6 +55,18 @@ def test_a_schema_is_set_once_and_every_edit_must_match_it(memory: Remora) -> No
     assert f"<working_memory>\n{content.text}\n</working_memory>" in profile.instructions()
 
 
+def test_text_is_not_appended_to_json_which_stays(memory: Remora) -> None:
+    profile = memory.user("sarah").working_memory
+    profile.set({"likes": ["tea"]})
+
+    with pytest.raises(InvalidFieldError, match="content is text, and the working memory holds JSON"):
+        profile.edit("Likes rain, too.", mode="append")
+
+    content = profile.get()
+    assert content is not None
+    assert content.json() == {"likes": ["tea"]}
+
+
 def test_a_schema_of_one_edit_takes_the_place_of_the_one_set(memory: Remora) -> None:
     profile = memory.user("sarah").working_memory.using(schema=SCHEMA)
 

@@ -80,6 +80,18 @@ def test_markdown_follows_what_was_there(before: bytes | None, after: bytes) -> 
     assert MarkdownEdit("new", Mode.REPLACE).applied_to(before) == b"new"
 
 
+@pytest.mark.parametrize("before", [b"{}", b' {"a": 1}\n', b"[1]"])
+def test_text_is_not_appended_to_json(before: bytes) -> None:
+    with pytest.raises(InvalidField, match="content: is text, and the working memory holds JSON: append JSON, or"):
+        MarkdownEdit("new", Mode.APPEND).applied_to(before)
+    assert MarkdownEdit("new", Mode.REPLACE).applied_to(before) == b"new"
+
+
+@pytest.mark.parametrize("before", [b"{name}", b"[a](b)", b"42", b'"quoted"', b"[" * 5000])
+def test_text_is_appended_to_what_only_looks_like_json(before: bytes) -> None:
+    assert MarkdownEdit("new", Mode.APPEND).applied_to(before) == before + b"\n\nnew"
+
+
 @pytest.mark.parametrize("content", ["", "{", "NaN", "1e999", '"\\ud800"', "[" * 101 + "]" * 101, "[" * 100_000])
 def test_what_is_not_json_is_refused(content: str) -> None:
     with pytest.raises(InvalidField, match="content: must be JSON"):

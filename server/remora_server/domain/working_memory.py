@@ -57,8 +57,11 @@ class MarkdownEdit(Struct, frozen=True):
     def applied_to(self, before: bytes | None) -> bytes:
         """The content after it. Raises InvalidField."""
         added = self.content.encode()
-        appends = self.mode is Mode.APPEND and before
-        return _bounded(b"\n\n".join([before, added]) if before and appends else added)
+        if self.mode is not Mode.APPEND or not before:
+            return _bounded(added)
+        if _is_json_structure(before):
+            raise InvalidField("content", "is text, and the working memory holds JSON: append JSON, or replace it")
+        return _bounded(b"\n\n".join([before, added]))
 
 
 class JsonEdit(Struct, frozen=True):
@@ -120,6 +123,17 @@ def _appended(before: bytes, added: object) -> object:
     except ValueError:
         return added
     return merged(json.loads(before), added)
+
+
+def _is_json_structure(content: bytes) -> bool:
+    """Whether a content is an object or an array of JSON, which text behind it would end."""
+    if not content.lstrip().startswith((b"{", b"[")):
+        return False
+    try:
+        json_members.require_json(content)
+    except ValueError:
+        return False
+    return True
 
 
 def _bounded(content: bytes) -> bytes:

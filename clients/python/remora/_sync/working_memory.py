@@ -71,9 +71,10 @@ class WorkingMemory:
     ) -> None:
         """Replaces the content, or adds to it, in one step: of two that append at once, none is lost.
 
-        A text is Markdown and follows what was there behind an empty line. Anything else is JSON and is merged:
-        objects member by member, at every depth; arrays are joined, and of their strings, numbers, booleans and nulls
-        each is kept once; everything else is replaced. What was there and is not JSON is replaced.
+        A text is Markdown and follows what was there behind an empty line; it is not appended to an object or an array
+        of JSON: InvalidFieldError. Anything else is JSON and is merged: objects member by member, at every depth;
+        arrays are joined, and of their strings, numbers, booleans and nulls each is kept once; everything else is
+        replaced. What was there and is not JSON is replaced.
 
         Args:
             content: Text, or what JSON can hold; with a schema, a text is JSON, too. Up to 1 MiB.

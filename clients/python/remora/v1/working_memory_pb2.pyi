@@ -31,7 +31,8 @@ class _WorkingMemoryModeEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Wor
     WORKING_MEMORY_MODE_APPEND: _WorkingMemoryMode.ValueType  # 2
     """The content is added. JSON is merged: objects member by member, at every depth; arrays are joined, and of their
     strings, numbers, booleans and nulls each is kept once; everything else is replaced. If what was there is not JSON, it
-    is replaced. Markdown follows what was there behind an empty line.
+    is replaced. Markdown follows what was there behind an empty line; if that is an object or an array of JSON:
+    INVALID_ARGUMENT, INVALID_FIELD.
     """
 
 class WorkingMemoryMode(_WorkingMemoryMode, metaclass=_WorkingMemoryModeEnumTypeWrapper):
@@ -44,7 +45,8 @@ WORKING_MEMORY_MODE_REPLACE: WorkingMemoryMode.ValueType  # 1
 WORKING_MEMORY_MODE_APPEND: WorkingMemoryMode.ValueType  # 2
 """The content is added. JSON is merged: objects member by member, at every depth; arrays are joined, and of their
 strings, numbers, booleans and nulls each is kept once; everything else is replaced. If what was there is not JSON, it
-is replaced. Markdown follows what was there behind an empty line.
+is replaced. Markdown follows what was there behind an empty line; if that is an object or an array of JSON:
+INVALID_ARGUMENT, INVALID_FIELD.
 """
 Global___WorkingMemoryMode: _TypeAlias = WorkingMemoryMode  # noqa: Y015
 

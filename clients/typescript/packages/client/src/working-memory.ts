@@ -127,7 +127,8 @@ export class WorkingMemory {
    * is a schema; an appended text follows an empty line. Anything else is JSON; appended JSON is merged: objects member by
    * member, at every depth, arrays joined without equal strings, numbers, booleans and nulls, everything else replaced.
    *
-   * @throws InvalidFieldError if the result does not match the schema; nothing is written then.
+   * @throws InvalidFieldError if the result does not match the schema, or text is appended to an object or an array of
+   * JSON; nothing is written then.
    */
   async edit(content: JsonValue, how: WorkingMemoryEdit = {}, options?: CallOptions): Promise<void> {
     requireKnown(how, ["mode", "schema"], "option");

@@ -109,7 +109,8 @@ export enum WorkingMemoryMode {
   /**
    * The content is added. JSON is merged: objects member by member, at every depth; arrays are joined, and of their
    * strings, numbers, booleans and nulls each is kept once; everything else is replaced. If what was there is not JSON, it
-   * is replaced. Markdown follows what was there behind an empty line.
+   * is replaced. Markdown follows what was there behind an empty line; if that is an object or an array of JSON:
+   * INVALID_ARGUMENT, INVALID_FIELD.
    *
    * @generated from enum value: WORKING_MEMORY_MODE_APPEND = 2;
    */
