@@ -1,10 +1,10 @@
-"""`print` of messages and of what a search found: what a person sees of them."""
+"""`print` of messages, of facts and of what a search found: what a person sees of them."""
 
 from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from remora import Image, Media, Message, Messages, Remora, SearchResult
+from remora import ExtractedFacts, Fact, FactSearchResult, Image, Media, Message, Messages, Remora, SearchResult
 from remora.v1 import memory_service_pb2 as pb
 
 SENT = datetime(2026, 5, 4, 9, 30, tzinfo=UTC)
@@ -69,3 +69,33 @@ def test_messages_of_a_conversation_are_printed_so_and_are_a_list(memory: Remora
     assert isinstance(messages, list)
     assert repr(messages) == repr(list(messages))
     assert repr(messages[0]).startswith("Message(role='user', text='I like Elba.'")
+
+
+def test_a_fact_is_a_line_with_how_sure_it_is_and_when_it_holds() -> None:
+    lived = Fact("user", "lives in", "Bonn", text="user lives in\nBonn\x1b", valid_from=SENT, valid_to=SENT)
+
+    assert str(lived) == "user lives in␊Bonn␛  (confidence 1.00, since 2026-05-04, until 2026-05-04)"
+    assert str(Fact("user", "likes", "tea", confidence=0.856)) == "user likes tea  (confidence 0.86)"
+
+
+def test_extracted_facts_are_a_line_each_with_what_ended_and_why_patterns_found_them() -> None:
+    tea, rain = Fact("user", "likes", "tea"), Fact("user", "likes", "rain")
+
+    assert str(ExtractedFacts([tea], [rain], "no answer\x07")).splitlines() == [
+        "user likes tea  (confidence 1.00)",
+        "ended: user likes rain  (confidence 1.00)",
+        "found by patterns: no answer␇",
+    ]
+    assert str(ExtractedFacts()) == "no facts"
+    assert repr(ExtractedFacts([tea])) == repr([tea])
+
+
+def test_found_facts_are_a_line_each_with_rank_and_score() -> None:
+    hit = pb.FactHit(fact=Fact("user", "likes", "tea").to_proto(), score=0.5)
+    words_only = pb.SearchFactsResponse(hits=[hit], index=pb.IndexState(words_only=True))
+
+    assert str(FactSearchResult.from_proto(words_only)).splitlines() == [
+        "  1  0.500  user likes tea  (confidence 1.00)",
+        "searched by words only",
+    ]
+    assert str(FactSearchResult.from_proto(pb.SearchFactsResponse())) == "nothing was found"

@@ -8,6 +8,7 @@ from typing import Annotated, ClassVar, Self
 from remora import _refusals
 from remora._arguments import checked_fields
 from remora._bounds import Between, Finite, Name, OptionalId, Size, Time
+from remora._printable import printable
 from remora._times import optional_time, to_timestamp
 from remora._views import Decoders, View, unchanged, view
 from remora.v1 import fact_pb2, memory_service_pb2
@@ -45,7 +46,7 @@ class FactSource:
 @view
 @dataclass(frozen=True, init=False)
 class Fact(View):
-    """Something that holds of a user: `Fact("user", "lives in", "Berlin", exclusive=True)`.
+    """Something that holds of a user: `Fact("user", "lives in", "Berlin", exclusive=True)`. `print` shows a line.
 
     Attributes:
         subject: Whom or what it is about; `user` for the user.
@@ -112,6 +113,12 @@ class Fact(View):
             wire.valid_to.CopyFrom(to_timestamp(valid_to))
         self.__dict__["_wire"] = wire
 
+    def __str__(self) -> str:
+        text = self.text or f"{self.subject} {self.predicate} {self.object}"
+        since = f", since {self.valid_from:%Y-%m-%d}" if self.valid_from else ""
+        until = f", until {self.valid_to:%Y-%m-%d}" if self.valid_to else ""
+        return f"{printable(text)}  (confidence {self.confidence:.2f}{since}{until})"
+
     def to_proto(self) -> fact_pb2.Fact:
         """The fact on the wire."""
         kept = self.__dict__.get("_wire")
@@ -146,7 +153,7 @@ class Fact(View):
 
 
 class ExtractedFacts(list[Fact]):
-    """The facts that were found in what a user said.
+    """The facts that were found in what a user said. `print` shows a line of each.
 
     Attributes:
         ended: Facts on record that ended because the user says that they no longer hold.
@@ -159,11 +166,16 @@ class ExtractedFacts(list[Fact]):
         self.ended = list(ended)
         self.model_failure = model_failure
 
+    def __str__(self) -> str:
+        lines = [*map(str, self), *(f"ended: {fact}" for fact in self.ended)] or ["no facts"]
+        failure = [f"found by patterns: {printable(self.model_failure)}"] if self.model_failure else []
+        return "\n".join([*lines, *failure])
+
 
 @view
 @dataclass(frozen=True)
 class FactHit(View):
-    """A fact that was found.
+    """A fact that was found. `print` shows it as a line.
 
     Attributes:
         fact: The fact.
@@ -172,6 +184,9 @@ class FactHit(View):
 
     fact: Fact
     score: float
+
+    def __str__(self) -> str:
+        return f"{self.score:.3f}  {self.fact}"
 
     @classmethod
     def from_proto(cls, hit: memory_service_pb2.FactHit) -> Self:
@@ -186,7 +201,7 @@ class FactHit(View):
 
 @dataclass(frozen=True, slots=True)
 class FactSearchResult:
-    """The facts that answer a text best, best first.
+    """The facts that answer a text best, best first. `print` shows a line of each.
 
     Attributes:
         hits: The hits, best first.
@@ -217,6 +232,10 @@ class FactSearchResult:
     def __getitem__(self, position: int) -> FactHit:
         """The hit at a position."""
         return self.hits[position]
+
+    def __str__(self) -> str:
+        lines = [f"{rank:3}  {hit}" for rank, hit in enumerate(self.hits, 1)] or ["nothing was found"]
+        return "\n".join([*lines, *(["searched by words only"] if self.words_only else [])])
 
     @classmethod
     def from_proto(cls, response: memory_service_pb2.SearchFactsResponse) -> Self:
