@@ -4,8 +4,23 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from remora import ExtractedFacts, Fact, FactSearchResult, Image, Media, Message, Messages, Remora, SearchResult
+from remora import (
+    ExtractedFacts,
+    Fact,
+    FactSearchResult,
+    Image,
+    Media,
+    MemoryItem,
+    Message,
+    Messages,
+    Remora,
+    SearchResult,
+    Vector,
+)
+from remora.memory_items import MemoryItemSearchResult
 from remora.v1 import memory_service_pb2 as pb
+from remora.v1 import vector_service_pb2
+from remora.vectors import VectorSearchResult
 
 SENT = datetime(2026, 5, 4, 9, 30, tzinfo=UTC)
 TOOL = {"id": "x", "type": "function", "function": {"name": "ferries", "arguments": "{}"}}
@@ -99,3 +114,15 @@ def test_found_facts_are_a_line_each_with_rank_and_score() -> None:
         "searched by words only",
     ]
     assert str(FactSearchResult.from_proto(pb.SearchFactsResponse())) == "nothing was found"
+
+
+def test_found_items_and_vectors_are_a_line_each_with_rank_and_score() -> None:
+    item = pb.MemoryItemHit(item=MemoryItem("likes\n tea\x1b").to_proto(), score=0.5)
+    vector = vector_service_pb2.VectorHit(vector=Vector("visa\x07", [1.0], content="word " * 40).to_proto(), score=0.75)
+
+    items = MemoryItemSearchResult.from_proto(pb.SearchMemoryItemsResponse(hits=[item]))
+    vectors = VectorSearchResult.from_proto(vector_service_pb2.SearchVectorsResponse(hits=[vector]))
+
+    assert str(items) == "  1  0.500  likes tea␛"
+    assert str(vectors) == f"  1  0.750  visa␇  {'word ' * 11}word…"
+    assert str(MemoryItemSearchResult.from_proto(pb.SearchMemoryItemsResponse())) == "nothing was found"

@@ -5,6 +5,7 @@ and emoji that they join. Visible format characters stay.
 """
 
 import re
+from collections.abc import Sequence
 
 _CONTROLS = {code: 0x2400 + code for code in range(0x20)} | {0x7F: 0x2421, 0x2028: 0x2424, 0x2029: 0x2424}
 """Control characters and line breaks, each with its picture (Unicode's Control Pictures)."""
@@ -32,6 +33,11 @@ def printable_lines(text: str) -> str:
 def printable_json(encoded: str) -> str:
     """Equal JSON, with invisible characters escaped."""
     return _IN_JSON.sub(_escape, encoded)
+
+
+def ranked(hits: Sequence[object]) -> list[str]:
+    """A line for each hit of a search, with its rank from 1 on; one that says so if there is none."""
+    return [f"{rank:3}  {hit}" for rank, hit in enumerate(hits, 1)] or ["nothing was found"]
 
 
 def _code(found: re.Match[str]) -> str:

@@ -8,7 +8,7 @@ from typing import Annotated, ClassVar, Self
 from remora import _refusals
 from remora._arguments import checked_fields
 from remora._bounds import Between, Finite, Name, OptionalId, Size, Time
-from remora._printable import printable
+from remora._printable import printable, ranked
 from remora._times import optional_time, to_timestamp
 from remora._views import Decoders, View, unchanged, view
 from remora.v1 import fact_pb2, memory_service_pb2
@@ -234,8 +234,7 @@ class FactSearchResult:
         return self.hits[position]
 
     def __str__(self) -> str:
-        lines = [f"{rank:3}  {hit}" for rank, hit in enumerate(self.hits, 1)] or ["nothing was found"]
-        return "\n".join([*lines, *(["searched by words only"] if self.words_only else [])])
+        return "\n".join([*ranked(self.hits), *(["searched by words only"] if self.words_only else [])])
 
     @classmethod
     def from_proto(cls, response: memory_service_pb2.SearchFactsResponse) -> Self:

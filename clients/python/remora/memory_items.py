@@ -8,10 +8,12 @@ from typing import Annotated, Any, ClassVar, Self, TypeAlias
 from remora import _json, _refusals
 from remora._arguments import checked_fields
 from remora._bounds import Between, Items, Name, OptionalId, Size, Time
+from remora._printable import printable, ranked
 from remora._times import optional_time, to_duration, to_timestamp
 from remora._views import Decoders, View, unchanged, view
 from remora.attributes import scalar_to_proto
 from remora.filters import Where, where_to_proto
+from remora.messages import shortened
 from remora.v1 import memory_item_pb2, memory_service_pb2
 
 METADATA_BYTES = 64 << 10
@@ -121,7 +123,7 @@ class MemoryItem(View):
 @view
 @dataclass(frozen=True)
 class MemoryItemHit(View):
-    """An item that was found.
+    """An item that was found. `print` shows it as a line.
 
     Attributes:
         item: The item.
@@ -130,6 +132,9 @@ class MemoryItemHit(View):
 
     item: MemoryItem
     score: float
+
+    def __str__(self) -> str:
+        return f"{self.score:.3f}  {printable(shortened(' '.join(self.item.text.split())))}"
 
     @classmethod
     def from_proto(cls, hit: memory_service_pb2.MemoryItemHit) -> Self:
@@ -144,7 +149,7 @@ class MemoryItemHit(View):
 
 @dataclass(frozen=True, slots=True)
 class MemoryItemSearchResult:
-    """The items that answer a text best, best first.
+    """The items that answer a text best, best first. `print` shows a line of each.
 
     Attributes:
         hits: The hits, best first.
@@ -167,6 +172,9 @@ class MemoryItemSearchResult:
     def __iter__(self) -> Iterator[MemoryItemHit]:
         """The hits."""
         return iter(self.hits)
+
+    def __str__(self) -> str:
+        return "\n".join([*ranked(self.hits), *(["searched by words only"] if self.words_only else [])])
 
     def __getitem__(self, position: int) -> MemoryItemHit:
         """The hit at a position."""

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Annotated, ClassVar, Literal, Self, TypeAlias, TypedDict
 
 from remora._bounds import Between, Finite, Items, Name
+from remora._printable import ranked
 from remora._times import TimeBounds, put_bounds, to_duration
 from remora._views import Decoders, View, unchanged, view
 from remora.embeddings import Embedding
@@ -232,7 +233,9 @@ class SearchResult:
         return iter(self.hits)
 
     def __str__(self) -> str:
-        return "\n".join(_lines(self))
+        why = self.index.words_only_reason
+        is_unwanted = why in ("no_model", "model_unreachable")
+        return "\n".join([*ranked(self.hits), *([f"searched by words only: {why}"] if is_unwanted else [])])
 
     @classmethod
     def from_proto(cls, response: memory_service_pb2.SearchMessagesResponse) -> Self:
@@ -246,16 +249,6 @@ class SearchResult:
             next_page_token=response.next_page_token,
             receipt_id=response.receipt_id,
         )
-
-
-def _lines(result: SearchResult) -> Iterator[str]:
-    """What a person wants to see of a result."""
-    for rank, hit in enumerate(result.hits, 1):
-        yield f"{rank:3}  {hit}"
-    if not result.hits:
-        yield "nothing was found"
-    if result.index.words_only_reason in ("no_model", "model_unreachable"):
-        yield f"searched by words only: {result.index.words_only_reason}"
 
 
 def recall_to_proto(recall: bool | SearchOptions) -> memory_service_pb2.SearchOptions | None:

@@ -10,10 +10,12 @@ from typing import Annotated, Any, ClassVar, Protocol, Self, TypeAlias
 from remora import _f32, _json, _refusals
 from remora._arguments import checked_fields
 from remora._bounds import Between, Id, Size
+from remora._printable import printable, ranked
 from remora._times import from_timestamp, optional_time
 from remora._views import Decoders, View, unchanged, view
 from remora.attributes import Attributes, attributes_from_proto, attributes_to_proto
 from remora.embeddings import FLOAT_BYTES, Embedding
+from remora.messages import shortened
 from remora.v1 import vector_pb2, vector_service_pb2
 
 MOST_DIMENSIONS = 4096
@@ -131,7 +133,7 @@ class Vector(View):
 @view
 @dataclass(frozen=True)
 class VectorHit(View):
-    """A vector that was found.
+    """A vector that was found. `print` shows it as a line.
 
     Attributes:
         vector: The vector.
@@ -140,6 +142,10 @@ class VectorHit(View):
 
     vector: Vector
     score: float
+
+    def __str__(self) -> str:
+        content = shortened(" ".join(self.vector.content.split()))
+        return printable(f"{self.score:.3f}  {self.vector.id}  {content}".rstrip())
 
     @classmethod
     def from_proto(cls, hit: vector_service_pb2.VectorHit) -> Self:
@@ -154,7 +160,7 @@ class VectorHit(View):
 
 @dataclass(frozen=True, slots=True)
 class VectorSearchResult:
-    """The nearest vectors, the nearest first; ties by id.
+    """The nearest vectors, the nearest first; ties by id. `print` shows a line of each.
 
     Attributes:
         hits: The hits, the nearest first.
@@ -174,6 +180,9 @@ class VectorSearchResult:
 
     def __iter__(self) -> Iterator[VectorHit]:
         return iter(self.hits)
+
+    def __str__(self) -> str:
+        return "\n".join(ranked(self.hits))
 
     @classmethod
     def from_proto(cls, response: vector_service_pb2.SearchVectorsResponse) -> Self:
