@@ -336,7 +336,8 @@ def test_the_sidecar_has_the_environment_variables_that_are_given(tmp_path: Path
     assert sidecar(pod)["env"] == [
         {"name": "KEY", "valueFrom": {"secretKeyRef": {"name": "embeddings", "key": "token"}}}
     ]
-    assert load(served(pod), {"KEY": "secret"})
+    assert served(pod)["embedding_api_key_variable"] == "KEY"
+    load(served(pod), {"KEY": "secret"})
 
 
 @pytest.mark.skipif(shutil.which("helm") is None, reason="helm is not installed")
