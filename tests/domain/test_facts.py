@@ -383,6 +383,44 @@ def test_a_fact_without_its_conversation_stays_only_if_it_was_said_elsewhere() -
     assert [fact and (fact.object, len(fact.sources)) for fact in kept] == [("tea", 1), None, ("Munich", 0)]
 
 
+def test_a_fact_that_a_caller_told_too_stays_without_the_conversation_that_said_it() -> None:
+    book = Book()
+    book.write(1, TEA, said(TEA, "m1", 1, "a"), said(TEA, "m2", 2, "a"))
+
+    [kept] = [without_conversation(fact, "a") for fact in book.recorded.values()]
+
+    assert kept is not None
+    assert (kept.mentions, kept.sources) == (1, ())
+
+
+def test_a_fact_that_one_conversation_repeats_stays_with_what_another_said_before() -> None:
+    book = Book()
+    repeats = [said(TEA, f"m{number}", number, "b") for number in range(2, 20)]
+    book.write(1, said(TEA, "m1", 1, "a"), *repeats)
+    [fact] = book.recorded.values()
+
+    assert (fact.mentions, len(fact.sources), len(fact.earlier)) == (19, 16, 3)
+    kept = without_conversation(fact, "b")
+    assert kept is not None
+    assert (kept.mentions, kept.sources, kept.earlier) == (1, (), fact.earlier[:1])
+    assert without_conversation(kept, "a") is None
+    [*_, other] = [without_conversation(fact, "a")]
+    assert other is not None
+    assert without_conversation(other, "b") is None
+
+
+@pytest.mark.parametrize("count", [10, 40])
+def test_messages_that_are_read_again_are_counted_once(count: int) -> None:
+    book = Book()
+    drafts = [said(TEA, f"m{number}", number, "a") for number in range(count)]
+    for time in range(3):
+        book.write(time + 1, *drafts)
+
+    [fact] = book.recorded.values()
+    newest = [f"m{number}" for number in range(count)][-16:]
+    assert (fact.mentions, [source.message_id for source in fact.sources]) == (count, newest)
+
+
 TIMES = st.integers(0, 12)
 
 

@@ -267,7 +267,7 @@ def _stored(user_id: str, fact: Fact) -> bytes:
 
 
 def _message(user_id: str, fact: Fact) -> pb.Fact:
-    message = pb.Fact(user_id=user_id, version=fact.ceased or 0)
+    message = pb.Fact(user_id=user_id, version=fact.ceased or 0, earlier_sources=fact.earlier)
     for name in (
         "id", "subject", "predicate", "object", "text", "confidence", "mentions", "extractor", "exclusive", "corrects",
     ):  # fmt: skip
@@ -295,5 +295,6 @@ def _fact(message: pb.Fact) -> Fact:
         confidence=message.confidence, valid_from=wire.micros(message.valid_from), valid_to=at(message, "valid_to"),
         recorded=wire.micros(message.record_time), ceased=at(message, "cease_time"), mentions=message.mentions,
         exclusive=message.exclusive, extractor=message.extractor, corrects=message.corrects, sources=tuple(sources),
+        earlier=tuple(message.earlier_sources),
         vector=ItemVector(message.model, message.values) if message.model else None,
     )  # fmt: skip

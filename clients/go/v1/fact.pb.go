@@ -75,9 +75,12 @@ type Fact struct {
 	// Output only. The fact that it corrects, by its id.
 	Corrects string `protobuf:"bytes,19,opt,name=corrects,proto3" json:"corrects,omitempty"`
 	// Only in exports. 0 for what is recorded now; otherwise `cease_time` in microseconds.
-	Version       uint64 `protobuf:"varint,20,opt,name=version,proto3" json:"version,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	Version uint64 `protobuf:"varint,20,opt,name=version,proto3" json:"version,omitempty"`
+	// Output only. Where it was said before the 16 messages of `sources`: up to 1,000 messages, the newest. A hash of the
+	// conversation's id in the upper 32 bits, one of the message's id in the lower.
+	EarlierSources []uint64 `protobuf:"varint,21,rep,packed,name=earlier_sources,json=earlierSources,proto3" json:"earlier_sources,omitempty"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
 }
 
 func (x *Fact) Reset() {
@@ -248,6 +251,13 @@ func (x *Fact) GetVersion() uint64 {
 		return x.Version
 	}
 	return 0
+}
+
+func (x *Fact) GetEarlierSources() []uint64 {
+	if x != nil {
+		return x.EarlierSources
+	}
+	return nil
 }
 
 // The message in which a fact was said.
@@ -538,7 +548,7 @@ var File_remora_v1_fact_proto protoreflect.FileDescriptor
 
 const file_remora_v1_fact_proto_rawDesc = "" +
 	"\n" +
-	"\x14remora/v1/fact.proto\x12\tremora.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x16remora/v1/scalar.proto\"\x91\x06\n" +
+	"\x14remora/v1/fact.proto\x12\tremora.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x16remora/v1/scalar.proto\"\xba\x06\n" +
 	"\x04Fact\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x17\n" +
 	"\auser_id\x18\x02 \x01(\tR\x06userId\x12/\n" +
@@ -565,7 +575,8 @@ const file_remora_v1_fact_proto_rawDesc = "" +
 	"\textractor\x18\x11 \x01(\tR\textractor\x12\x1c\n" +
 	"\texclusive\x18\x12 \x01(\bR\texclusive\x12\x1a\n" +
 	"\bcorrects\x18\x13 \x01(\tR\bcorrects\x12\x18\n" +
-	"\aversion\x18\x14 \x01(\x04R\aversion\x1aM\n" +
+	"\aversion\x18\x14 \x01(\x04R\aversion\x12'\n" +
+	"\x0fearlier_sources\x18\x15 \x03(\x04R\x0eearlierSources\x1aM\n" +
 	"\fIndexedEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12'\n" +
 	"\x05value\x18\x02 \x01(\v2\x11.remora.v1.ScalarR\x05value:\x028\x01\"\x8d\x01\n" +

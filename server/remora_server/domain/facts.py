@@ -16,9 +16,10 @@ from remora_server.domain.errors import FactNotFound, InvalidField
 from remora_server.domain.memory_items import ItemPage, RankedItems
 from remora_server.domain.workflows import PartPosition
 
-MOST_SOURCES = 16
-"""The greatest number of sources of a fact. If it was said more often, the newest are kept."""
-_DIGEST_BYTES = 8
+MOST_SOURCES, MOST_EARLIER = 16, 1_000
+"""The greatest number of sources of a fact, and of earlier ones, of which a hash is kept. Those said last are kept."""
+MOST_MENTIONS = (1 << 31) - 1
+_DIGEST_BYTES, _HASH_BITS = 8, 32
 
 
 class FactSource(Struct, frozen=True):
@@ -34,6 +35,11 @@ class FactSource(Struct, frozen=True):
             other.conversation_id,
             other.message_id,
         )
+
+    @property
+    def hash(self) -> int:
+        """A hash of the conversation in the upper 32 bits, one of the message in the lower."""
+        return _hash(self.conversation_id) << _HASH_BITS | _hash(self.message_id)
 
 
 class FactDraft(Struct, frozen=True):
@@ -70,7 +76,8 @@ class FactDraft(Struct, frozen=True):
 class Fact(Struct, frozen=True):
     """A recorded fact. It holds from `valid_from` until `valid_to`, which is None if it still holds.
 
-    `ceased` is when it was no longer recorded so; None if it still is.
+    `ceased` is when it was no longer recorded so; None if it still is. `earlier` are the hashes of the sources before
+    `sources`.
     """
 
     id: str
@@ -88,6 +95,7 @@ class Fact(Struct, frozen=True):
     extractor: str = ""
     corrects: str = ""
     sources: tuple[FactSource, ...] = ()
+    earlier: tuple[int, ...] = ()
     vector: ItemVector | None = None
 
     @property
@@ -99,6 +107,10 @@ class Fact(Struct, frozen=True):
 
     def holds_at(self, time: int) -> bool:
         return self.valid_from <= time and (self.valid_to is None or time < self.valid_to)
+
+    def was_said_in(self, source: FactSource) -> bool:
+        """Whether a message is one of those in which it was said."""
+        return any(map(source.is_same, self.sources)) or (bool(source.message_id) and source.hash in self.earlier)
 
 
 class FactTimes(Struct, frozen=True):
@@ -301,7 +313,7 @@ class Ledger:
     def _was_said(self, fact: Fact, draft: FactDraft) -> bool:
         """Whether a fact was recorded before this write with the message in which a draft is said."""
         before, source = self._before.get(fact.id), draft.source
-        return before is not None and source is not None and any(map(source.is_same, before.sources))
+        return before is not None and source is not None and before.was_said_in(source)
 
     def retract(self, fact_id: str) -> bool:
         """Cease to record a fact, if it is recorded."""
@@ -333,12 +345,14 @@ class Ledger:
 
     def _say_again(self, known: Fact, draft: FactDraft, corrects: str) -> None:
         """A recorded fact that is said once more."""
-        sources, mentions, confidence = known.sources, known.mentions, known.confidence
-        said = [source for fact in self._same(draft) for source in fact.sources]
-        if draft.source is None or not any(map(draft.source.is_same, said)):
-            mentions += 1
+        source, sources, earlier = draft.source, known.sources, known.earlier
+        mentions, confidence = known.mentions, known.confidence
+        if source is None or not any(fact.was_said_in(source) for fact in self._same(draft)):
+            mentions = min(mentions + 1, MOST_MENTIONS)
             confidence = 1 - (1 - confidence) * (1 - draft.confidence)
-            sources = _newest([*sources, *([draft.source] if draft.source else [])])
+            sources = sources if source is None else (*sources, source)
+            earlier = (*earlier, *(each.hash for each in sources[:-MOST_SOURCES]))[-MOST_EARLIER:]
+            sources = sources[-MOST_SOURCES:]
         exclusive = known.exclusive or draft.exclusive
         # An exclusive fact does not begin earlier than it was known, because another one may have held then.
         start = known.valid_from if exclusive else self._earlier_start(known, draft)
@@ -348,6 +362,7 @@ class Ledger:
         again = replace(
             known,
             sources=sources,
+            earlier=earlier,
             mentions=mentions,
             confidence=confidence,
             valid_from=start,
@@ -422,11 +437,15 @@ class Ledger:
 
 
 def without_conversation(fact: Fact, conversation_id: str) -> Fact | None:
-    """A fact without its sources in a conversation; None if it had no others. A fact without sources there stays."""
-    kept = tuple(source for source in fact.sources if source.conversation_id != conversation_id)
-    if len(kept) == len(fact.sources):
+    """A fact without its sources in a conversation; None if it was said nowhere else."""
+    kept = tuple([source for source in fact.sources if source.conversation_id != conversation_id])
+    gone = _hash(conversation_id)
+    earlier = tuple([each for each in fact.earlier if each >> _HASH_BITS != gone])
+    lost = len(fact.sources) + len(fact.earlier) - len(kept) - len(earlier)
+    if not lost:
         return fact
-    return replace(fact, sources=kept) if kept else None
+    mentions = fact.mentions - lost  # those without a source, too
+    return replace(fact, sources=kept, earlier=earlier, mentions=mentions) if mentions > 0 else None
 
 
 def are_of(ids: Sequence[str], drafts: Sequence[FactDraft]) -> bool:
@@ -462,10 +481,6 @@ def _is_said_after(fact: Fact, time: int) -> bool:
     return any(source.sent_time is not None and source.sent_time > time for source in fact.sources)
 
 
-def _newest(sources: Sequence[FactSource]) -> tuple[FactSource, ...]:
-    return tuple(sources[-MOST_SOURCES:])
-
-
 def _prefix_of_same(draft: FactDraft) -> str:
     return f"{_slot(draft.subject, draft.predicate)}{_digest(draft.object)}-"
 
@@ -476,6 +491,10 @@ def _number(fact_id: str) -> int:
 
 def _slot(subject: str, predicate: str) -> str:
     return f"{_digest(subject, predicate)}-"
+
+
+def _hash(text: str) -> int:
+    return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=_HASH_BITS // 8).digest())
 
 
 def _digest(*texts: str) -> str:

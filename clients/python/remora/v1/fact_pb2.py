@@ -26,7 +26,7 @@ from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__
 from remora.v1 import scalar_pb2 as remora_dot_v1_dot_scalar__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x14remora/v1/fact.proto\x12\tremora.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x16remora/v1/scalar.proto\"\x91\x06\n\x04\x46\x61\x63t\x12\x0e\n\x02id\x18\x01 \x01(\tR\x02id\x12\x17\n\x07user_id\x18\x02 \x01(\tR\x06userId\x12/\n\x07sources\x18\x03 \x03(\x0b\x32\x15.remora.v1.FactSourceR\x07sources\x12\x16\n\x06values\x18\x04 \x01(\x0cR\x06values\x12\x12\n\x04text\x18\x05 \x01(\tR\x04text\x12\x18\n\x07subject\x18\x06 \x01(\tR\x07subject\x12\x36\n\x07indexed\x18\x07 \x03(\x0b\x32\x1c.remora.v1.Fact.IndexedEntryR\x07indexed\x12\x1c\n\tpredicate\x18\x08 \x01(\tR\tpredicate\x12\x14\n\x05model\x18\t \x01(\tR\x05model\x12\x16\n\x06object\x18\n \x01(\tR\x06object\x12\x1e\n\nconfidence\x18\x0b \x01(\x01R\nconfidence\x12\x1a\n\x08mentions\x18\x0c \x01(\x05R\x08mentions\x12\x39\n\nvalid_from\x18\r \x01(\x0b\x32\x1a.google.protobuf.TimestampR\tvalidFrom\x12\x35\n\x08valid_to\x18\x0e \x01(\x0b\x32\x1a.google.protobuf.TimestampR\x07validTo\x12;\n\x0brecord_time\x18\x0f \x01(\x0b\x32\x1a.google.protobuf.TimestampR\nrecordTime\x12\x39\n\ncease_time\x18\x10 \x01(\x0b\x32\x1a.google.protobuf.TimestampR\tceaseTime\x12\x1c\n\textractor\x18\x11 \x01(\tR\textractor\x12\x1c\n\texclusive\x18\x12 \x01(\x08R\texclusive\x12\x1a\n\x08\x63orrects\x18\x13 \x01(\tR\x08\x63orrects\x12\x18\n\x07version\x18\x14 \x01(\x04R\x07version\x1aM\n\x0cIndexedEntry\x12\x10\n\x03key\x18\x01 \x01(\tR\x03key\x12\'\n\x05value\x18\x02 \x01(\x0b\x32\x11.remora.v1.ScalarR\x05value:\x02\x38\x01\"\x8d\x01\n\nFactSource\x12\'\n\x0f\x63onversation_id\x18\x01 \x01(\tR\x0e\x63onversationId\x12\x1d\n\nmessage_id\x18\x02 \x01(\tR\tmessageId\x12\x37\n\tsent_time\x18\x03 \x01(\x0b\x32\x1a.google.protobuf.TimestampR\x08sentTime\"\x9f\x01\n\tFactTimes\x12\x35\n\x08valid_at\x18\x01 \x01(\x0b\x32\x1a.google.protobuf.TimestampR\x07validAt\x12;\n\x0brecorded_at\x18\x02 \x01(\x0b\x32\x1a.google.protobuf.TimestampR\nrecordedAt\x12\x1e\n\x0b\x61t_any_time\x18\x03 \x01(\x08R\tatAnyTime\"\x1b\n\x07\x46\x61\x63tIds\x12\x10\n\x03ids\x18\x01 \x03(\tR\x03ids\"6\n\nStaticFact\x12\x0e\n\x02id\x18\x01 \x01(\tR\x02id\x12\x18\n\x07\x63ontent\x18\x02 \x01(\tR\x07\x63ontent\"w\n\x0bStaticFacts\x12+\n\x05\x66\x61\x63ts\x18\x01 \x03(\x0b\x32\x15.remora.v1.StaticFactR\x05\x66\x61\x63ts\x12;\n\x0bupdate_time\x18\x02 \x01(\x0b\x32\x1a.google.protobuf.TimestampR\nupdateTimeb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x14remora/v1/fact.proto\x12\tremora.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x16remora/v1/scalar.proto\"\xba\x06\n\x04\x46\x61\x63t\x12\x0e\n\x02id\x18\x01 \x01(\tR\x02id\x12\x17\n\x07user_id\x18\x02 \x01(\tR\x06userId\x12/\n\x07sources\x18\x03 \x03(\x0b\x32\x15.remora.v1.FactSourceR\x07sources\x12\x16\n\x06values\x18\x04 \x01(\x0cR\x06values\x12\x12\n\x04text\x18\x05 \x01(\tR\x04text\x12\x18\n\x07subject\x18\x06 \x01(\tR\x07subject\x12\x36\n\x07indexed\x18\x07 \x03(\x0b\x32\x1c.remora.v1.Fact.IndexedEntryR\x07indexed\x12\x1c\n\tpredicate\x18\x08 \x01(\tR\tpredicate\x12\x14\n\x05model\x18\t \x01(\tR\x05model\x12\x16\n\x06object\x18\n \x01(\tR\x06object\x12\x1e\n\nconfidence\x18\x0b \x01(\x01R\nconfidence\x12\x1a\n\x08mentions\x18\x0c \x01(\x05R\x08mentions\x12\x39\n\nvalid_from\x18\r \x01(\x0b\x32\x1a.google.protobuf.TimestampR\tvalidFrom\x12\x35\n\x08valid_to\x18\x0e \x01(\x0b\x32\x1a.google.protobuf.TimestampR\x07validTo\x12;\n\x0brecord_time\x18\x0f \x01(\x0b\x32\x1a.google.protobuf.TimestampR\nrecordTime\x12\x39\n\ncease_time\x18\x10 \x01(\x0b\x32\x1a.google.protobuf.TimestampR\tceaseTime\x12\x1c\n\textractor\x18\x11 \x01(\tR\textractor\x12\x1c\n\texclusive\x18\x12 \x01(\x08R\texclusive\x12\x1a\n\x08\x63orrects\x18\x13 \x01(\tR\x08\x63orrects\x12\x18\n\x07version\x18\x14 \x01(\x04R\x07version\x12\'\n\x0f\x65\x61rlier_sources\x18\x15 \x03(\x04R\x0e\x65\x61rlierSources\x1aM\n\x0cIndexedEntry\x12\x10\n\x03key\x18\x01 \x01(\tR\x03key\x12\'\n\x05value\x18\x02 \x01(\x0b\x32\x11.remora.v1.ScalarR\x05value:\x02\x38\x01\"\x8d\x01\n\nFactSource\x12\'\n\x0f\x63onversation_id\x18\x01 \x01(\tR\x0e\x63onversationId\x12\x1d\n\nmessage_id\x18\x02 \x01(\tR\tmessageId\x12\x37\n\tsent_time\x18\x03 \x01(\x0b\x32\x1a.google.protobuf.TimestampR\x08sentTime\"\x9f\x01\n\tFactTimes\x12\x35\n\x08valid_at\x18\x01 \x01(\x0b\x32\x1a.google.protobuf.TimestampR\x07validAt\x12;\n\x0brecorded_at\x18\x02 \x01(\x0b\x32\x1a.google.protobuf.TimestampR\nrecordedAt\x12\x1e\n\x0b\x61t_any_time\x18\x03 \x01(\x08R\tatAnyTime\"\x1b\n\x07\x46\x61\x63tIds\x12\x10\n\x03ids\x18\x01 \x03(\tR\x03ids\"6\n\nStaticFact\x12\x0e\n\x02id\x18\x01 \x01(\tR\x02id\x12\x18\n\x07\x63ontent\x18\x02 \x01(\tR\x07\x63ontent\"w\n\x0bStaticFacts\x12+\n\x05\x66\x61\x63ts\x18\x01 \x03(\x0b\x32\x15.remora.v1.StaticFactR\x05\x66\x61\x63ts\x12;\n\x0bupdate_time\x18\x02 \x01(\x0b\x32\x1a.google.protobuf.TimestampR\nupdateTimeb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -36,17 +36,17 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_FACT_INDEXEDENTRY']._loaded_options = None
   _globals['_FACT_INDEXEDENTRY']._serialized_options = b'8\001'
   _globals['_FACT']._serialized_start=93
-  _globals['_FACT']._serialized_end=878
-  _globals['_FACT_INDEXEDENTRY']._serialized_start=801
-  _globals['_FACT_INDEXEDENTRY']._serialized_end=878
-  _globals['_FACTSOURCE']._serialized_start=881
-  _globals['_FACTSOURCE']._serialized_end=1022
-  _globals['_FACTTIMES']._serialized_start=1025
-  _globals['_FACTTIMES']._serialized_end=1184
-  _globals['_FACTIDS']._serialized_start=1186
-  _globals['_FACTIDS']._serialized_end=1213
-  _globals['_STATICFACT']._serialized_start=1215
-  _globals['_STATICFACT']._serialized_end=1269
-  _globals['_STATICFACTS']._serialized_start=1271
-  _globals['_STATICFACTS']._serialized_end=1390
+  _globals['_FACT']._serialized_end=919
+  _globals['_FACT_INDEXEDENTRY']._serialized_start=842
+  _globals['_FACT_INDEXEDENTRY']._serialized_end=919
+  _globals['_FACTSOURCE']._serialized_start=922
+  _globals['_FACTSOURCE']._serialized_end=1063
+  _globals['_FACTTIMES']._serialized_start=1066
+  _globals['_FACTTIMES']._serialized_end=1225
+  _globals['_FACTIDS']._serialized_start=1227
+  _globals['_FACTIDS']._serialized_end=1254
+  _globals['_STATICFACT']._serialized_start=1256
+  _globals['_STATICFACT']._serialized_end=1310
+  _globals['_STATICFACTS']._serialized_start=1312
+  _globals['_STATICFACTS']._serialized_end=1431
 # @@protoc_insertion_point(module_scope)

@@ -74,6 +74,7 @@ class Fact(_message.Message):
     EXCLUSIVE_FIELD_NUMBER: _builtins.int
     CORRECTS_FIELD_NUMBER: _builtins.int
     VERSION_FIELD_NUMBER: _builtins.int
+    EARLIER_SOURCES_FIELD_NUMBER: _builtins.int
     id: _builtins.str
     """Made by the server of the subject, the predicate, the object and a number. It stays if the fact is said again or ends."""
     user_id: _builtins.str
@@ -135,6 +136,12 @@ class Fact(_message.Message):
     def cease_time(self) -> _timestamp_pb2.Timestamp:
         """Output only. Since when it is no longer recorded so: it was corrected, retracted, or given an end. Unset: it still is."""
 
+    @_builtins.property
+    def earlier_sources(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
+        """Output only. Where it was said before the 16 messages of `sources`: up to 1,000 messages, the newest. A hash of the
+        conversation's id in the upper 32 bits, one of the message's id in the lower.
+        """
+
     def __init__(
         self,
         *,
@@ -158,10 +165,11 @@ class Fact(_message.Message):
         exclusive: _builtins.bool = ...,
         corrects: _builtins.str = ...,
         version: _builtins.int = ...,
+        earlier_sources: _abc.Iterable[_builtins.int] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["cease_time", b"cease_time", "record_time", b"record_time", "valid_from", b"valid_from", "valid_to", b"valid_to"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["cease_time", b"cease_time", "confidence", b"confidence", "corrects", b"corrects", "exclusive", b"exclusive", "extractor", b"extractor", "id", b"id", "indexed", b"indexed", "mentions", b"mentions", "model", b"model", "object", b"object", "predicate", b"predicate", "record_time", b"record_time", "sources", b"sources", "subject", b"subject", "text", b"text", "user_id", b"user_id", "valid_from", b"valid_from", "valid_to", b"valid_to", "values", b"values", "version", b"version"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["cease_time", b"cease_time", "confidence", b"confidence", "corrects", b"corrects", "earlier_sources", b"earlier_sources", "exclusive", b"exclusive", "extractor", b"extractor", "id", b"id", "indexed", b"indexed", "mentions", b"mentions", "model", b"model", "object", b"object", "predicate", b"predicate", "record_time", b"record_time", "sources", b"sources", "subject", b"subject", "text", b"text", "user_id", b"user_id", "valid_from", b"valid_from", "valid_to", b"valid_to", "values", b"values", "version", b"version"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

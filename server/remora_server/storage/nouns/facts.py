@@ -371,6 +371,7 @@ def _fact_of(stored: pb.Fact) -> Fact:
         extractor=stored.extractor,
         corrects=stored.corrects,
         sources=tuple(map(_source, stored.sources)),
+        earlier=tuple(stored.earlier_sources),
         vector=ItemVector(stored.model, stored.values) if stored.model else None,
     )
 
@@ -398,6 +399,7 @@ def _stored(user_id: str, fact: Fact) -> pb.Fact:
         version=fact.ceased or CURRENT,
         valid_to=wire.optional_timestamp(fact.valid_to),
         cease_time=wire.optional_timestamp(fact.ceased),
+        earlier_sources=fact.earlier,
     )
     for source in fact.sources:
         stored.sources.add(
