@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import math
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from typing import Protocol
 
@@ -208,6 +209,11 @@ class Ledger:
     def __init__(self, recorded: Iterable[Fact], now: int) -> None:
         self._before = {fact.id: fact for fact in recorded}
         self._current = dict(self._before)
+        self._slots: dict[str, dict[str, dict[str, None]]] = defaultdict(lambda: defaultdict(dict))
+        """The ids of facts by subject and predicate, then by object, as the parts of an id say them."""
+        self._prefixes: dict[tuple[str, str, str], str] = {}
+        for fact_id in self._current:
+            self._index(fact_id)
         self._now = now
         self._ceased: dict[str, Fact] = {}
         self._ended: dict[str, None] = {}
@@ -287,11 +293,25 @@ class Ledger:
         taken = [_number(fact.id) for fact in same]
         made = self._made(draft, start, 1 + max(taken, default=0), corrects)
         self._current[made.id] = made
+        self._index(made.id)
         return made.id, False
+
+    def _index(self, fact_id: str) -> None:
+        slot, said, _ = fact_id.split("-", 2)
+        self._slots[slot][said][fact_id] = None
+
+    def _prefix(self, draft: FactDraft) -> str:
+        """The prefix of the ids of the facts that say the same, of which hashes are made once."""
+        key = draft.subject, draft.predicate, draft.object
+        prefix = self._prefixes.get(key)
+        if prefix is None:
+            prefix = self._prefixes[key] = _prefix_of_same(draft)
+        return prefix
 
     def _same(self, draft: FactDraft) -> list[Fact]:
         """The recorded facts that say the same, which hold one after another."""
-        return [fact for fact in self._current.values() if fact.id.startswith(_prefix_of_same(draft))]
+        slot, said, _ = self._prefix(draft).split("-")
+        return [self._current[fact_id] for fact_id in self._slots[slot][said]]
 
     def _go_on(self, draft: FactDraft, start: int) -> None:
         """Let a fact go on that ended just when it is said, if it began then, too, or if the same message said it
@@ -319,6 +339,8 @@ class Ledger:
         """Cease to record a fact, if it is recorded."""
         fact = self._current.pop(fact_id, None)
         if fact is not None:
+            slot, said, _ = fact_id.split("-", 2)
+            del self._slots[slot][said][fact_id]
             self._cease(fact_id)
         return fact is not None
 
@@ -396,7 +418,7 @@ class Ledger:
             self._make_room(draft, start)
             end = self._until_next(draft, start, end)
         return Fact(
-            id=f"{_prefix_of_same(draft)}{number}",
+            id=f"{self._prefix(draft)}{number}",
             subject=draft.subject,
             predicate=draft.predicate,
             object=draft.object,
@@ -414,7 +436,7 @@ class Ledger:
 
     def _make_room(self, draft: FactDraft, start: int) -> None:
         """End the facts of the slot that say otherwise and hold at a time."""
-        same = _prefix_of_same(draft)
+        same = self._prefix(draft)
         for other in self._slot_of(draft):
             if not other.id.startswith(same) and other.holds_at(start):
                 self._end(other, start)
@@ -426,8 +448,9 @@ class Ledger:
 
     def _slot_of(self, draft: FactDraft) -> list[Fact]:
         """The recorded facts of a subject and a predicate, but for what is past."""
-        slot = _slot(draft.subject, draft.predicate)
-        return [fact for fact in self._current.values() if fact.id.startswith(slot) and not fact.is_past]
+        slot, _, _ = self._prefix(draft).split("-")
+        found = [self._current[fact_id] for said in self._slots[slot].values() for fact_id in said]
+        return [fact for fact in found if not fact.is_past]
 
     def _cease(self, fact_id: str) -> None:
         """Keep what was recorded of a fact before this write."""
