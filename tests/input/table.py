@@ -57,6 +57,7 @@ ENTRY_STEP: Json = {"id": "s", "entry_id": "h"}
 STORED: Json = {"id": "v", "values": vector(1)}
 OF_VECTORS: Json = {"collection_id": "c"}
 FACT: Json = {"subject": "s", "predicate": "p", "object": "o"}
+FACT_ID = "ba3534c382b20eed-a03051b7b7ab66a8-1"
 MEMORY_ITEM: Json = {"id": "i", "user_id": "u", "create_time": EPOCH, "update_time": EPOCH}
 ITEM_KEY: Json = {"namespace": ["n"], "key": "k"}
 ITEM: Json = {**ITEM_KEY, "value": b"1"}
@@ -271,7 +272,7 @@ TEMPLATES: dict[str, Json] = {
     "remora.v1.SaidMessages": {"conversation_id": "c"},
     "remora.v1.Fact": FACT,
     "remora.v1.StaticFact": {"content": "c"},
-    "remora.v1.Record.fact": {**FACT, "id": "f", "user_id": "u", "valid_from": EPOCH, "record_time": EPOCH},
+    "remora.v1.Record.fact": {**FACT, "id": FACT_ID, "user_id": "u", "valid_from": EPOCH, "record_time": EPOCH},
     "remora.v1.Record.static_facts": {"update_time": EPOCH},
     "remora.v1.Record.memory_item": MEMORY_ITEM,
     "remora.v1.Record.vector_collection": {"id": "c", "create_time": EPOCH},
@@ -365,6 +366,17 @@ BY_PLACE: dict[str, Values] = {
     "EditWorkingMemoryRequest.json_schema": Values(
         ("", "{}", _braces(_MOST_SCHEMA)), (_braces(_MOST_SCHEMA + 1), "é" * (_MOST_SCHEMA // 2 + 1))
     ),
+    "EditWorkingMemoryRequest.mode": Values((0, 1), (3, -1, 2**31 - 1)),  # text is not appended to JSON
+    "ImportRecordsRequest.records.fact.id": Values((FACT_ID,), ("", "f", FACT_ID[:-1], f"{FACT_ID}x", FACT_ID[1:])),
+    "ImportRecordsRequest.records.fact.cease_time.seconds": Values((0, 253_402_300_799), (253_402_300_800,)),
+    "ImportRecordsRequest.records.fact.subject": Values((), texts(1, 512).refused),
+    "ImportRecordsRequest.records.fact.predicate": Values((), texts(1, 512).refused),
+    "ImportRecordsRequest.records.fact.object": Values((), texts(1, 4096).refused),
+    **{
+        f"ImportRecordsRequest.records.{kind}.{field}": values
+        for kind in ("fact", "memory_item")
+        for field, values in (("model", Values(("",), ("m" * 257,))), ("values", Values((b"",), (bytes(16_385),))))
+    },
     "EmbedRequest.texts": Values((["t"] * _MOST_TEXTS, [""]), ([], ["t"] * (_MOST_TEXTS + 1))),
     "UpdateWorkflowRunRequest.update_mask.paths": Values(([], ["input", "input"], ["status", "suspension"])),
     "UpdateWorkflowStepRequest.update_mask.paths": Values(([], ["input", "input"], ["status", "parallel_index"])),
@@ -425,6 +437,7 @@ _MOST_VALUE = most_of("StoreItem.value")
 _MOST_PIECES = most_of("ChannelBlob.pieces")
 
 BY_MESSAGE: dict[str, Values] = {
+    "Fact.earlier_sources": Values(([], [0, 2**64 - 1] * 500), ([1] * 1_001,)),
     "Embedding.values": _vectors("Embedding.values", zero=False),
     **{
         field: _vectors(field, zero=True)
@@ -504,6 +517,7 @@ UNLIMITED: dict[str, Values] = {
     "Message.token_count": Values((0, -1, 2**31 - 1)),
     "ConversationSummary.token_count": Values((0, -1, 2**31 - 1)),
     "Fact.mentions": Values((0, -1, 2**31 - 1)),
+    "Fact.earlier_sources": NATURALS,
     "ConversationSummary.system_sequence": NATURALS,
     "ConversationSummary.window_revision": NATURALS,
     "SummaryCover.window_revision": NATURALS,

@@ -74,7 +74,8 @@ type Fact struct {
 	Exclusive bool `protobuf:"varint,18,opt,name=exclusive,proto3" json:"exclusive,omitempty"`
 	// Output only. The fact that it corrects, by its id.
 	Corrects string `protobuf:"bytes,19,opt,name=corrects,proto3" json:"corrects,omitempty"`
-	// Only in exports. 0 for what is recorded now; otherwise `cease_time` in microseconds.
+	// Only in exports, and ignored in an import, which makes it anew. 0 for what is recorded now; otherwise `cease_time` in
+	// microseconds.
 	Version uint64 `protobuf:"varint,20,opt,name=version,proto3" json:"version,omitempty"`
 	// Output only. Where it was said before the 16 messages of `sources`: up to 1,000 messages, the newest. A hash of the
 	// conversation's id in the upper 32 bits, one of the message's id in the lower.

@@ -670,7 +670,8 @@ type Record_ConversationSummary struct {
 
 type Record_Fact struct {
 	// A fact of a user, or what was recorded of it before. Required of it are `id`, `user_id`, `subject`, `predicate`,
-	// `object`, `valid_from` and `record_time`. `indexed` is ignored in an import.
+	// `object`, `valid_from` and `record_time`; `id` must be that of what it says. `indexed` and `version` are ignored in
+	// an import.
 	Fact *Fact `protobuf:"bytes,22,opt,name=fact,proto3,oneof"`
 }
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import math
+import re
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from typing import Protocol
@@ -474,6 +475,12 @@ def without_conversation(fact: Fact, conversation_id: str) -> Fact | None:
 def are_of(ids: Sequence[str], drafts: Sequence[FactDraft]) -> bool:
     """Whether these are the ids of facts that say the same as the drafts."""
     return len(ids) == len(drafts) and all(map(str.startswith, ids, map(_prefix_of_same, drafts)))
+
+
+def is_id_of(fact_id: str, draft: FactDraft) -> bool:
+    """Whether a fact that says what a draft says may have this id."""
+    prefix = _prefix_of_same(draft)
+    return fact_id.startswith(prefix) and re.fullmatch(r"[1-9][0-9]{0,9}", fact_id[len(prefix) :]) is not None
 
 
 def normal(text: str) -> str:

@@ -107,7 +107,9 @@ class Fact(_message.Message):
     corrects: _builtins.str
     """Output only. The fact that it corrects, by its id."""
     version: _builtins.int
-    """Only in exports. 0 for what is recorded now; otherwise `cease_time` in microseconds."""
+    """Only in exports, and ignored in an import, which makes it anew. 0 for what is recorded now; otherwise `cease_time` in
+    microseconds.
+    """
     @_builtins.property
     def sources(self) -> _containers.RepeatedCompositeFieldContainer[Global___FactSource]:
         """Output only. Where it was said: up to 16 messages, the newest."""

@@ -292,7 +292,8 @@ class Record(_message.Message):
     @_builtins.property
     def fact(self) -> _fact_pb2.Fact:
         """A fact of a user, or what was recorded of it before. Required of it are `id`, `user_id`, `subject`, `predicate`,
-        `object`, `valid_from` and `record_time`. `indexed` is ignored in an import.
+        `object`, `valid_from` and `record_time`; `id` must be that of what it says. `indexed` and `version` are ignored in
+        an import.
         """
 
     @_builtins.property

@@ -22,18 +22,20 @@ from remora.v1 import store_service_pb2 as store
 from remora.v1 import text_service_pb2 as text
 from remora.v1 import vector_service_pb2 as vectors
 from remora.v1 import workflow_service_pb2 as workflows
-from remora.v1.fact_pb2 import FactTimes
+from remora.v1.fact_pb2 import Fact, FactTimes
 from remora.v1.filter_pb2 import Condition, Filter, Filters, Operator
 from remora.v1.log_record_pb2 import LogRecord
 from remora.v1.memory_item_pb2 import MemoryItem, MemoryItemFilter
 from remora.v1.message_pb2 import Embedding
 from remora.v1.span_pb2 import SpanRecord
 from remora.v1.store_item_pb2 import ItemVector, StoreItem
-from remora.v1.vector_pb2 import Vector
+from remora.v1.transfer_service_pb2 import Record
+from remora.v1.vector_pb2 import Vector, VectorCollection
 from remora.v1.workflow_pb2 import WorkflowRun
 from remora.v1.working_memory_pb2 import WORKING_MEMORY_FORMAT_MARKDOWN
 from remora_server.domain import json_members, json_paths
 from remora_server.domain.errors import InvalidField
+from remora_server.domain.facts import FactDraft, is_id_of
 from remora_server.domain.search import Profile, leave_nothing
 from remora_server.domain.vectors import FLOAT_BYTES
 from remora_server.rpc.checks import options
@@ -454,6 +456,43 @@ def _one_valid_time(times: FactTimes) -> None:
         raise Violation("must be unset where at_any_time is set", "valid_at")
 
 
+def _imported(record: Record) -> None:
+    """What only an import could break, because the server makes it otherwise."""
+    kind = record.WhichOneof("kind")
+    check = _OF_IMPORTED.get(kind or "")
+    if check is not None:
+        try:
+            check(getattr(record, str(kind)))
+        except Violation as violation:
+            raise violation.under(str(kind)) from None
+
+
+def _imported_fact(fact: Fact) -> None:
+    if not is_id_of(fact.id, FactDraft(fact.subject, fact.predicate, fact.object)):
+        raise Violation("is not the id of what the fact says", "id")
+    if fact.cease_time.seconds < 0:
+        raise Violation("must not be before 1970", "cease_time")
+    _imported_vector(fact)
+
+
+def _imported_vector(given: Fact | MemoryItem) -> None:
+    if not given.model and given.values:
+        raise Violation("is required where there are values", "model")
+    if given.model and not _require_finite(given.values, "values"):
+        raise Violation("is required, and must not be all zero, where there is a model", "values")
+
+
+def _imported_collection(given: VectorCollection) -> None:
+    if given.dimension and given.current_dimension not in (0, given.dimension):
+        raise Violation("must be that of the collection, or 0", "current_dimension")
+
+
+_OF_IMPORTED: Mapping[str, Rule] = {
+    "fact": _imported_fact,
+    "memory_item": _imported_vector,
+    "vector_collection": _imported_collection,
+}
+
 MAX_STATIC_BYTES = 1 << 20
 
 
@@ -490,6 +529,7 @@ TOGETHER: Mapping[str, Rule] = {
     "remora.v1.DeleteMemoryItemsRequest": _user_with_filter,
     "remora.v1.FactTimes": _one_valid_time,
     "remora.v1.SetStaticFactsRequest": _static_facts,
+    "remora.v1.Record": _imported,
     "remora.v1.EditWorkingMemoryRequest": _schema_of_json,
     "remora.v1.SearchOptions": _of_profile,
     "remora.v1.SearchMessagesRequest": _vectors_by_vector,

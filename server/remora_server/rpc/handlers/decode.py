@@ -192,6 +192,7 @@ def fact_times(given: FactTimesMessage) -> FactTimes:
 def imported_fact(given: Fact) -> bytes:
     """A fact of an import in wire form, without the fields that the server makes anew."""
     given.ClearField("indexed")
+    given.version = wire.optional_micros(given, "cease_time") or 0
     return encoded_record(given)
 
 

@@ -167,7 +167,8 @@ export type Fact = Message<"remora.v1.Fact"> & {
   corrects: string;
 
   /**
-   * Only in exports. 0 for what is recorded now; otherwise `cease_time` in microseconds.
+   * Only in exports, and ignored in an import, which makes it anew. 0 for what is recorded now; otherwise `cease_time` in
+   * microseconds.
    *
    * @generated from field: uint64 version = 20;
    */

@@ -375,7 +375,8 @@ export type Record = Message<"remora.v1.Record"> & {
   } | {
     /**
      * A fact of a user, or what was recorded of it before. Required of it are `id`, `user_id`, `subject`, `predicate`,
-     * `object`, `valid_from` and `record_time`. `indexed` is ignored in an import.
+     * `object`, `valid_from` and `record_time`; `id` must be that of what it says. `indexed` and `version` are ignored in
+     * an import.
      *
      * @generated from field: remora.v1.Fact fact = 22;
      */

@@ -1,0 +1,102 @@
+"""Imported records that no server made: refused, or made right."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from tests.input.callers import DirectCaller, ask, direct_caller
+
+from remora.v1 import memory_service_pb2 as memory
+from remora.v1 import transfer_service_pb2 as pb
+from remora.v1.fact_pb2 import Fact, FactIds
+from remora_server.domain.status import ModelStatus
+
+AT = {"seconds": 1_000}
+SAID = Fact(subject="s", predicate="p", object="o")
+VALUES = b"\x00\x00\x80?\x00\x00\x00\x00\x00\x00\x00\x00"
+ITEM = {"id": "i", "user_id": "u", "create_time": AT, "update_time": AT}
+
+
+@pytest.fixture
+def caller() -> Iterator[DirectCaller]:
+    with direct_caller(ModelStatus("m", 3)) as made:
+        yield made
+
+
+@pytest.fixture
+def fact(caller: DirectCaller) -> pb.Record:
+    """A fact as a server exports it. It is no longer there."""
+    ask(caller, "AddFacts", memory.AddFactsRequest(user_id="u", facts=[SAID]))
+    exported: Any = ask(caller, "ExportRecords", pb.ExportRecordsRequest(user_id="u"))
+    [record] = exported.records
+    ask(caller, "ForgetFacts", memory.ForgetFactsRequest(user_id="u", all=memory.AllFacts()))
+    return pb.Record.FromString(record.SerializeToString())
+
+
+def refused(caller: DirectCaller, record: pb.Record) -> list[str]:
+    answer = caller.call("ImportRecords", pb.ImportRecordsRequest(records=[record]).SerializeToString())
+    assert answer.reason == "INVALID_FIELD"
+    return list(answer.paths)
+
+
+def recorded(caller: DirectCaller) -> list[Fact]:
+    listed: Any = ask(caller, "ListFacts", memory.ListFactsRequest(user_id="u"))
+    return list(listed.facts)
+
+
+@pytest.mark.parametrize(
+    "given", ["working-memory", "f", "ba3534c382b20eed-a03051b7b7ab66a8-x", "ba3534c382b20eed-a03051b7b7ab66a8-0"]
+)
+def test_a_fact_has_the_id_of_what_it_says(caller: DirectCaller, fact: pb.Record, given: str) -> None:
+    fact.fact.id = given
+
+    assert refused(caller, fact) == ["records[0].fact.id"]
+    assert recorded(caller) == []
+
+
+def test_a_fact_whose_version_is_another_is_forgotten_as_others_are(caller: DirectCaller, fact: pb.Record) -> None:
+    fact.fact.version = 5
+    ask(caller, "ImportRecords", pb.ImportRecordsRequest(records=[fact]))
+
+    assert [each.id for each in recorded(caller)] == [fact.fact.id]
+    forgetting = memory.ForgetFactsRequest(user_id="u", ids=FactIds(ids=[fact.fact.id]))
+    assert ask(caller, "ForgetFacts", forgetting).forgotten_facts == 1  # type: ignore[attr-defined]
+    assert recorded(caller) == []
+
+
+def test_a_fact_that_was_said_very_often_can_be_said_again(caller: DirectCaller, fact: pb.Record) -> None:
+    fact.fact.mentions = 2**31 - 1
+    ask(caller, "ImportRecords", pb.ImportRecordsRequest(records=[fact]))
+    ask(caller, "AddFacts", memory.AddFactsRequest(user_id="u", facts=[SAID]))
+
+    [found] = recorded(caller)
+    assert found.mentions == 2**31 - 1
+
+
+@pytest.mark.parametrize(
+    ("model", "values", "wrong"),
+    [
+        ("m", b"", "values"),
+        ("m", b"abc", "values"),
+        ("m", VALUES[:8] + b"\x00\x00\xc0\x7f", "values"),
+        ("m", bytes(12), "values"),
+        ("", VALUES, "model"),
+    ],
+)
+def test_the_vectors_of_facts_and_of_memory_items_are_vectors(
+    caller: DirectCaller, fact: pb.Record, model: str, values: bytes, wrong: str
+) -> None:
+    fact.fact.model, fact.fact.values = model, values
+    item = pb.Record(memory_item={**ITEM, "model": model, "values": values})  # type: ignore[arg-type]
+
+    assert refused(caller, fact) == [f"records[0].fact.{wrong}"]
+    assert refused(caller, item) == [f"records[0].memory_item.{wrong}"]
+
+
+def test_a_collection_has_vectors_of_its_dimension(caller: DirectCaller) -> None:
+    collection: Any = {"id": "c", "dimension": 3, "current_dimension": 5, "create_time": AT}
+    record = pb.Record(vector_collection=collection)
+
+    assert refused(caller, record) == ["records[0].vector_collection.current_dimension"]
