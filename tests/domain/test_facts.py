@@ -375,6 +375,13 @@ def test_a_correction_holds_since_what_it_corrects_did() -> None:
         ledger.correct("x", HOME)
 
 
+def test_facts_whose_texts_have_a_nul_in_another_place_are_two() -> None:
+    book = Book()
+    book.write(1, replace(TEA, subject="a\0b", predicate="c"), replace(TEA, subject="a", predicate="b\0c"))
+
+    assert len(book.recorded) == 2
+
+
 def test_a_fact_without_its_conversation_stays_only_if_it_was_said_elsewhere() -> None:
     book = Book()
     book.write(1, said(TEA, "m1", 1, "a"), said(TEA, "m2", 2, "b"), said(HOME, "m1", 0, "a"), MUNICH)

@@ -528,5 +528,5 @@ def _hash(text: str) -> int:
 
 
 def _digest(*texts: str) -> str:
-    said = "\0".join(map(normal, texts))
+    said = "\0".join([normal(text).replace("\0", "\0\1") for text in texts])
     return hashlib.blake2b(said.encode(), digest_size=_DIGEST_BYTES).hexdigest()
