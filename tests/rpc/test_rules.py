@@ -8,6 +8,7 @@ import struct
 from functools import partial
 
 import pytest
+from google.protobuf.duration_pb2 import Duration
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -15,7 +16,16 @@ from remora.v1.conversation_pb2 import Conversation
 from remora.v1.message_pb2 import Embedding
 from remora.v1.working_memory_pb2 import WorkingMemoryScope
 from remora_server.rpc.checks.limits import _is_vector
-from remora_server.rpc.checks.rules import REMEMBERED_BYTES, MessageRules, Rule, Violation, each, remembered, text
+from remora_server.rpc.checks.rules import (
+    REMEMBERED_BYTES,
+    MessageRules,
+    Rule,
+    Violation,
+    duration,
+    each,
+    remembered,
+    text,
+)
 
 IS_VECTOR = partial(_is_vector, lambda _model: 0)
 
@@ -25,6 +35,13 @@ def accepts(rule: Rule, value: object) -> bool:
         rule(value)
         return True
     return False
+
+
+def test_a_duration_is_told_its_bounds_in_seconds() -> None:
+    rule = duration(Duration(nanos=1_000_000), Duration(seconds=315_360_000))
+
+    with pytest.raises(Violation, match=r"must be from 0\.001 to 315360000 s"):
+        rule(Duration(nanos=999_999))
 
 
 @given(st.text(max_size=40), st.integers(0, 80))

@@ -227,12 +227,12 @@ def timestamp(value: Timestamp) -> None:
 
 
 def duration(minimum: Duration, maximum: Duration) -> Rule:
-    """A duration between two bounds in whole seconds."""
+    """A duration between two bounds."""
     least, most = minimum.ToNanoseconds(), maximum.ToNanoseconds()
 
     def check(value: Duration) -> None:
         if not _is_duration(value) or not least <= value.ToNanoseconds() <= most:
-            raise Violation(f"must be from {minimum.seconds} to {maximum.seconds} s")
+            raise Violation(f"must be from {least / 1e9:.10g} to {most / 1e9:.10g} s")
 
     return check
 
