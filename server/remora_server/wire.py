@@ -116,7 +116,7 @@ def merge(source: Message, destination: Message, names: Collection[str]) -> None
 def shown_fact(encoded: bytes) -> Fact:
     """A fact as it is returned, without what only the server reads of it."""
     fact = Fact.FromString(encoded)
-    for name in ("values", "indexed", "model", "version"):
+    for name in ("values", "indexed", "model", "version", "earlier_sources"):
         fact.ClearField(name)
     return fact
 

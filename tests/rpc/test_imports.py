@@ -68,10 +68,12 @@ def test_a_fact_whose_version_is_another_is_forgotten_as_others_are(caller: Dire
 
 def test_a_fact_that_was_said_very_often_can_be_said_again(caller: DirectCaller, fact: pb.Record) -> None:
     fact.fact.mentions = 2**31 - 1
+    fact.fact.earlier_sources.append(1)
     ask(caller, "ImportRecords", pb.ImportRecordsRequest(records=[fact]))
     ask(caller, "AddFacts", memory.AddFactsRequest(user_id="u", facts=[SAID]))
 
     [found] = recorded(caller)
+    assert not found.earlier_sources
     assert found.mentions == 2**31 - 1
 
 

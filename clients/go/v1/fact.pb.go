@@ -54,7 +54,7 @@ type Fact struct {
 	Object string `protobuf:"bytes,10,opt,name=object,proto3" json:"object,omitempty"`
 	// How sure it is, above 0 to 1. Default: 1. If a fact is said again, it becomes 1 - (1 - a)(1 - b).
 	Confidence float64 `protobuf:"fixed64,11,opt,name=confidence,proto3" json:"confidence,omitempty"`
-	// Output only. How many times it was said.
+	// Output only. How many times it was said: a message that is read again counts once.
 	Mentions int32 `protobuf:"varint,12,opt,name=mentions,proto3" json:"mentions,omitempty"`
 	// From when on it holds. Default: when its source was sent; without a source, when it is written; but not later than
 	// `valid_to`.
@@ -77,8 +77,9 @@ type Fact struct {
 	// Only in exports, and ignored in an import, which makes it anew. 0 for what is recorded now; otherwise `cease_time` in
 	// microseconds.
 	Version uint64 `protobuf:"varint,20,opt,name=version,proto3" json:"version,omitempty"`
-	// Output only. Where it was said before the 16 messages of `sources`: up to 1,000 messages, the newest. A hash of the
-	// conversation's id in the upper 32 bits, one of the message's id in the lower.
+	// Only in exports. Where it was said before the 16 messages of `sources`: up to 1,000 messages, the newest. A hash of the
+	// conversation's id is in the upper 32 bits, one of the message's id in the lower. What was said earlier is counted once
+	// more if it is read again.
 	EarlierSources []uint64 `protobuf:"varint,21,rep,packed,name=earlier_sources,json=earlierSources,proto3" json:"earlier_sources,omitempty"`
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache

@@ -96,7 +96,7 @@ class Fact(_message.Message):
     confidence: _builtins.float
     """How sure it is, above 0 to 1. Default: 1. If a fact is said again, it becomes 1 - (1 - a)(1 - b)."""
     mentions: _builtins.int
-    """Output only. How many times it was said."""
+    """Output only. How many times it was said: a message that is read again counts once."""
     extractor: _builtins.str
     """What found it: `patterns`, the name of a model, or the caller's own word for it, up to 256 bytes."""
     exclusive: _builtins.bool
@@ -140,8 +140,9 @@ class Fact(_message.Message):
 
     @_builtins.property
     def earlier_sources(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
-        """Output only. Where it was said before the 16 messages of `sources`: up to 1,000 messages, the newest. A hash of the
-        conversation's id in the upper 32 bits, one of the message's id in the lower.
+        """Only in exports. Where it was said before the 16 messages of `sources`: up to 1,000 messages, the newest. A hash of the
+        conversation's id is in the upper 32 bits, one of the message's id in the lower. What was said earlier is counted once
+        more if it is read again.
         """
 
     def __init__(

@@ -107,7 +107,7 @@ export type Fact = Message<"remora.v1.Fact"> & {
   confidence: number;
 
   /**
-   * Output only. How many times it was said.
+   * Output only. How many times it was said: a message that is read again counts once.
    *
    * @generated from field: int32 mentions = 12;
    */
@@ -175,8 +175,9 @@ export type Fact = Message<"remora.v1.Fact"> & {
   version: bigint;
 
   /**
-   * Output only. Where it was said before the 16 messages of `sources`: up to 1,000 messages, the newest. A hash of the
-   * conversation's id in the upper 32 bits, one of the message's id in the lower.
+   * Only in exports. Where it was said before the 16 messages of `sources`: up to 1,000 messages, the newest. A hash of the
+   * conversation's id is in the upper 32 bits, one of the message's id in the lower. What was said earlier is counted once
+   * more if it is read again.
    *
    * @generated from field: repeated uint64 earlier_sources = 21;
    */
