@@ -956,7 +956,8 @@ def _put_summary(kept: Kept, summary: Summary | None, revision: int, now: int) -
     if summary is not None:
         kept.summary = replace(summary, revision=revision)
     if summary is not None and kept.window == WHOLE:
-        kept.window = Window(summary.covers_through + 1, summary.system_sequence, revision, now)
+        covered = min(summary.covers_through, kept.last_sequence)
+        kept.window = Window(covered + 1, summary.system_sequence, revision, now)
 
 
 def _content(given: WorkingMemoryRecord) -> Memory:

@@ -8,6 +8,7 @@ import pytest
 from msgspec.structs import replace
 from tests.store.asking import NEW, Tenant, draft, listed, step_draft
 
+from remora.v1.short_term_pb2 import ConversationSummary
 from remora.v1.transfer_service_pb2 import Record
 from remora_server.domain.conversations import ConversationDraft
 from remora_server.domain.errors import ConversationNotFound, InvalidField, RecordConflict
@@ -151,6 +152,18 @@ def test_a_summary_is_imported_with_the_window_behind_it(tenant: Tenant, other: 
     changed.conversation_summary.text = "another"
     with pytest.raises(RecordConflict):
         other.store.imports.store(other.write, given([changed]))
+
+
+def test_what_is_appended_behind_an_imported_summary_is_in_the_window(tenant: Tenant, other: Tenant) -> None:
+    tenant.append("1", "2", "3")
+    records = tenant.exported()
+    summary = ConversationSummary(conversation_id="c", user_id="sarah", covers_through_sequence=100, text="short")
+    summary.create_time.seconds = 1
+    imported(other, [*records, Record(conversation_summary=summary)])
+
+    other.append("4", create=None)
+
+    assert [each.text for each in listed(other.store, other.read, MessageQuery("c", view=View.WINDOW))] == ["4"]
 
 
 def test_an_import_goes_on_where_one_ended(filled: Tenant, other: Tenant) -> None:

@@ -663,8 +663,8 @@ type Record_CheckpointPart struct {
 }
 
 type Record_ConversationSummary struct {
-	// The summary of a conversation. If the conversation's window has not moved yet, it moves behind what this covers.
-	// `window_revision` is ignored in an import.
+	// The summary of a conversation. If the conversation's window has not moved yet, it moves behind what this covers, but
+	// not beyond the last message. `window_revision` is ignored in an import.
 	ConversationSummary *ConversationSummary `protobuf:"bytes,21,opt,name=conversation_summary,json=conversationSummary,proto3,oneof"`
 }
 

@@ -285,8 +285,8 @@ class Record(_message.Message):
 
     @_builtins.property
     def conversation_summary(self) -> _short_term_pb2.ConversationSummary:
-        """The summary of a conversation. If the conversation's window has not moved yet, it moves behind what this covers.
-        `window_revision` is ignored in an import.
+        """The summary of a conversation. If the conversation's window has not moved yet, it moves behind what this covers, but
+        not beyond the last message. `window_revision` is ignored in an import.
         """
 
     @_builtins.property

@@ -248,13 +248,16 @@ class Windows:
         )
 
     def behind_imported(
-        self, write: Write, conversation_id: str, uid: int, summary: ConversationSummary, now: int
+        self, write: Write, conversation_id: str, plan: Plan, summary: ConversationSummary, now: int
     ) -> list[Put]:
-        """The window behind a summary that is imported, under the conversation's lock; none if there is one."""
+        """The window behind a summary that is imported, under the conversation's lock; none if there is one. Messages
+        that are appended later are in it, whatever the summary says that it covers.
+        """
+        uid = plan.head.uid
         if uid and self._records.stored(write, _place(uid), _ONLY) is not None:
             return []
-        window = Window(summary.covers_through_sequence + 1, summary.system_sequence)
-        return [_moved(conversation_id, uid, window, now, ABSENT)]
+        covered = min(summary.covers_through_sequence, plan.head.last_sequence)
+        return [_moved(conversation_id, uid, Window(covered + 1, summary.system_sequence), now, ABSENT)]
 
     def has_lost(self, uid: int, revision: int, sequence: int) -> bool:
         """Whether a message may be gone since a revision; with the sequence 0, whether all of a user's may be."""

@@ -157,15 +157,15 @@ class Imports:
         if not stored and planned.plan.head == view.head:
             return None
         outcome = Outcome(revision=0, conversation_id=given.conversation_id, imported_records=stored)
-        windows = self._behind_summaries(write, given.conversation_id, uid, drafts, now) if others else []
+        windows = self._behind_summaries(write, given.conversation_id, planned.plan, drafts, now) if others else []
         return self._planned(write, planned.plan, [*created, *others, *windows], outcome)
 
     def _behind_summaries(
-        self, write: Write, conversation_id: str, uid: int, drafts: Sequence[_Draft], now: int
+        self, write: Write, conversation_id: str, plan: Plan, drafts: Sequence[_Draft], now: int
     ) -> list[changes.Change]:
         """The window of a conversation without one begins behind the summary that is imported."""
         summaries = [each.message for each in drafts if isinstance(each.message, ConversationSummary)]
-        moves = [self._windows.behind_imported(write, conversation_id, uid, summary, now) for summary in summaries]
+        moves = [self._windows.behind_imported(write, conversation_id, plan, summary, now) for summary in summaries]
         return self._records.changes(write, [put for puts in moves for put in puts])
 
     def _planned(self, write: Write, plan: Plan, before: Sequence[changes.Change], outcome: Outcome) -> Planned:

@@ -365,8 +365,8 @@ export type Record = Message<"remora.v1.Record"> & {
     case: "checkpointPart";
   } | {
     /**
-     * The summary of a conversation. If the conversation's window has not moved yet, it moves behind what this covers.
-     * `window_revision` is ignored in an import.
+     * The summary of a conversation. If the conversation's window has not moved yet, it moves behind what this covers, but
+     * not beyond the last message. `window_revision` is ignored in an import.
      *
      * @generated from field: remora.v1.ConversationSummary conversation_summary = 21;
      */
