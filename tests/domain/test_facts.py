@@ -416,6 +416,15 @@ def test_a_fact_that_one_conversation_repeats_stays_with_what_another_said_befor
     assert without_conversation(other, "b") is None
 
 
+def test_a_fact_that_one_conversation_said_more_often_than_is_kept_goes_with_it() -> None:
+    book = Book()
+    book.write(1, TEA, *[said(TEA, f"m{number}", number, "a") for number in range(1_020)])
+
+    [fact] = book.recorded.values()
+    assert (fact.mentions, len(fact.earlier)) == (1_021, 1_000)
+    assert without_conversation(fact, "a") is None
+
+
 @pytest.mark.parametrize("count", [10, 40])
 def test_messages_that_are_read_again_are_counted_once(count: int) -> None:
     book = Book()

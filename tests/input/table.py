@@ -372,11 +372,8 @@ BY_PLACE: dict[str, Values] = {
     "ImportRecordsRequest.records.fact.subject": Values((), texts(1, 512).refused),
     "ImportRecordsRequest.records.fact.predicate": Values((), texts(1, 512).refused),
     "ImportRecordsRequest.records.fact.object": Values((), texts(1, 4096).refused),
-    **{
-        f"ImportRecordsRequest.records.{kind}.{field}": values
-        for kind in ("fact", "memory_item")
-        for field, values in (("model", Values(("",), ("m" * 257,))), ("values", Values((b"",), (bytes(16_385),))))
-    },
+    "ImportRecordsRequest.records.fact.values": Values((b"",), (bytes(16_385),)),
+    "ImportRecordsRequest.records.memory_item.values": Values((b"",), (bytes(16_385),)),
     "EmbedRequest.texts": Values((["t"] * _MOST_TEXTS, [""]), ([], ["t"] * (_MOST_TEXTS + 1))),
     "UpdateWorkflowRunRequest.update_mask.paths": Values(([], ["input", "input"], ["status", "suspension"])),
     "UpdateWorkflowStepRequest.update_mask.paths": Values(([], ["input", "input"], ["status", "parallel_index"])),

@@ -80,7 +80,6 @@ def test_a_fact_that_was_said_very_often_can_be_said_again(caller: DirectCaller,
 @pytest.mark.parametrize(
     ("model", "values", "wrong"),
     [
-        ("m", b"", "values"),
         ("m", b"abc", "values"),
         ("m", VALUES[:8] + b"\x00\x00\xc0\x7f", "values"),
         ("m", bytes(12), "values"),
@@ -95,6 +94,15 @@ def test_the_vectors_of_facts_and_of_memory_items_are_vectors(
 
     assert refused(caller, fact) == [f"records[0].fact.{wrong}"]
     assert refused(caller, item) == [f"records[0].memory_item.{wrong}"]
+
+
+def test_an_item_whose_text_a_model_has_refused_is_imported(caller: DirectCaller, fact: pb.Record) -> None:
+    fact.fact.model = "m"
+    item = pb.Record(memory_item={**ITEM, "model": "m"})  # type: ignore[arg-type]
+
+    reply = ask(caller, "ImportRecords", pb.ImportRecordsRequest(records=[fact, item]))
+
+    assert reply.imported_records == 2  # type: ignore[attr-defined]
 
 
 def test_a_collection_has_vectors_of_its_dimension(caller: DirectCaller) -> None:

@@ -461,14 +461,15 @@ class Ledger:
 
 
 def without_conversation(fact: Fact, conversation_id: str) -> Fact | None:
-    """A fact without its sources in a conversation; None if it was said nowhere else."""
+    """A fact without its sources in a conversation; None if it was said nowhere else, as far as that is known."""
     kept = tuple([source for source in fact.sources if source.conversation_id != conversation_id])
     gone = _hash(conversation_id)
     earlier = tuple([each for each in fact.earlier if each >> _HASH_BITS != gone])
     lost = len(fact.sources) + len(fact.earlier) - len(kept) - len(earlier)
     if not lost:
         return fact
-    mentions = fact.mentions - lost  # those without a source, too
+    left = fact.mentions - lost if len(fact.earlier) < MOST_EARLIER else 0
+    mentions = max(left, len(kept) + len(earlier))
     return replace(fact, sources=kept, earlier=earlier, mentions=mentions) if mentions > 0 else None
 
 

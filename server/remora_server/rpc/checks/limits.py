@@ -476,10 +476,12 @@ def _imported_fact(fact: Fact) -> None:
 
 
 def _imported_vector(given: Fact | MemoryItem) -> None:
-    if not given.model and given.values:
+    if not given.values:
+        return  # with a model, it has refused the text
+    if not given.model:
         raise Violation("is required where there are values", "model")
-    if given.model and not _require_finite(given.values, "values"):
-        raise Violation("is required, and must not be all zero, where there is a model", "values")
+    if not _require_finite(given.values, "values"):
+        raise Violation("must not be all zero", "values")
 
 
 def _imported_collection(given: VectorCollection) -> None:
