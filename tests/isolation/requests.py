@@ -1369,7 +1369,7 @@ class Requests:
     def commit_summary(self) -> Asked:
         """Of a plan that nobody made: it is refused, unless it happens to be of what there is."""
         conversation = self.conversation()
-        cover = {"through_sequence": self.choice.choice((1, 2)), "revision": 0}
+        cover = {"through_sequence": self.choice.choice((1, 2)), "revision": self.choice.randrange(3_000)}
         request = {"conversation_id": conversation, "cover": cover, "text": self.canary(self.owner(conversation))}
         return Asked(request, refusals=self.refusals(conversation) | {"SUMMARY_OUTDATED"})
 

@@ -56,8 +56,8 @@ WriteCall: TypeAlias = Callable[[Store, Write], Outcome]
 ReadCall: TypeAlias = Callable[[Store, Read], int]
 """Gives the revision that it shows."""
 
-ITS_OWN = {"receipts.write", "receipts.contents"}
-"""Those that give neither an outcome nor a revision: they belong to a reply that has one."""
+ITS_OWN = {"receipts.write", "receipts.contents", "items.repeated"}
+"""Those that give neither an outcome nor a revision: they belong to a reply that has one, or only look for one."""
 
 LAST = 1 << 62
 HOUR = 3_600_000_000

@@ -12,6 +12,7 @@ from tests.store.asking import Tenant
 
 from remora.v1.store_item_pb2 import ItemVector, StoreItem
 from remora_server.domain.calls import Outcome
+from remora_server.domain.errors import RequestIdReused
 from remora_server.domain.filters import AllOf, AnyOf, Condition, Filter, Negated, Operator, path_key
 from remora_server.domain.items import (
     ItemDraft,
@@ -51,6 +52,18 @@ def item(
 
 def put(tenant: Tenant, *drafts: ItemDraft) -> Outcome:
     return tenant.store.items.write(tenant.write, drafts)
+
+
+def test_a_repeat_is_known_before_it_is_made(tenant: Tenant) -> None:
+    request = tenant.request("r")
+    assert tenant.store.items.repeated(request) is None
+
+    first = tenant.store.items.write(request, [item("a")])
+
+    assert tenant.store.items.repeated(request) == first
+    assert tenant.store.items.repeated(tenant.request("another")) is None
+    with pytest.raises(RequestIdReused):
+        tenant.store.items.repeated(tenant.request("r", b"x" * 16))
 
 
 def get(
