@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import random
+from collections.abc import Iterator, Sequence
+from itertools import accumulate
 from pathlib import Path
 
 import pytest
@@ -19,7 +21,9 @@ from remora_server.domain.checkpoints import (
     CheckpointQuery,
     ValueDraft,
 )
+from remora_server.domain.differences import STRIDE
 from remora_server.storage.local_store import LocalStore
+from remora_server.storage.nouns import channel_values
 from remora_server.storage.records.reader import Partition
 
 
@@ -191,3 +195,67 @@ def test_another_users_value_is_one_of_its_own(store: LocalStore) -> None:
     store.users.delete(WRITE, "sarah")
 
     assert value(store, "2") == b"one"
+
+
+def grow(store: LocalStore, values: Sequence[bytes]) -> None:
+    """A thread whose checkpoints follow one another, each with its value."""
+    for number, given in enumerate(values):
+        channel = ChannelVersion(channel="a", version=Version(integer=number))
+        parent = f"{number - 1:04}" if number else ""
+        made = Checkpoint(thread_id="t", id=f"{number:04}", parent_id=parent, channels=[channel])
+        name = CheckpointName("t", "", made.id)
+        write = replace(WRITE, waits_for_disk=number == len(values) - 1)
+        draft = CheckpointDraft(name, made.SerializeToString(), {"a": ValueDraft("x", given)})
+        store.checkpoints.save(write, [draft], [])
+
+
+def texts_of_turns(turns: int) -> list[bytes]:
+    """A text that grows with each turn, and has nothing to compress."""
+    turn = random.Random(1).randbytes
+    return list(accumulate(turn(200) for _ in range(turns)))
+
+
+def test_a_value_that_grows_costs_what_it_grows_by(store: LocalStore) -> None:
+    values = texts_of_turns(2 * STRIDE + 50)
+    grow(store, values)
+
+    store.applier.wait(store.core.published(), None)
+    [(stored,)] = store.database.rows("SELECT sum(octet_length(body)) FROM channel_blobs")
+    assert int(str(stored)) < 3 * len(values[-1])  # once by turns, once in strides, and what is around them
+
+
+def test_a_value_at_the_end_of_many_is_read_after_a_restart(tmp_path: Path) -> None:
+    values = texts_of_turns(2 * STRIDE + 50)
+    store = open_store(tmp_path / "data")
+    grow(store, values)
+    store.close()
+    store = open_store(tmp_path / "data")
+    try:
+        for number in (-1, STRIDE, 2 * STRIDE - 1, 2 * STRIDE, 0):
+            assert value(store, f"{number % len(values):04}") == values[number]
+        depths = [depth for (depth,) in store.database.rows("SELECT depth FROM channel_blobs ORDER BY depth")]
+        assert depths == list(range(len(values)))
+        store.threads.prune(WRITE, ["t"], keep_latest=True)
+        store.threads.copy(WRITE, "t", "copy")
+        for thread in ("t", "copy"):
+            assert threads(store)[thread] == {f"{len(values) - 1:04}": values[-1]}
+        store.applier.wait(store.core.published(), None)
+        left = 50 + 2  # the differences since the last stride, that of each stride, and the whole value
+        assert store.database.rows("SELECT count(*) FROM channel_blobs") == [(2 * left,)]
+    finally:
+        store.close()
+
+
+def test_a_value_is_whole_where_too_many_would_be_read_for_it(
+    store: LocalStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(channel_values, "STRIDE", 3)
+    monkeypatch.setattr(channel_values, "GREATEST_DEPTH", 9)
+    values = texts_of_turns(20)
+    grow(store, values)
+
+    store.applier.wait(store.core.published(), None)
+    rows = store.database.rows("SELECT depth, base_version FROM channel_blobs ORDER BY revision")
+    assert [depth for depth, _ in rows] == [number % 9 for number in range(20)]
+    assert [base for _, base in rows[:8]] == ["", "#0", "#1", "#0", "#3", "#4", "#3", "#6"]
+    assert [value(store, f"{number:04}") for number in range(20)] == values

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import shutil
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 from typing import ClassVar
 
+import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
@@ -29,6 +31,7 @@ from remora_server.domain.checkpoints import (
     WriteDraft,
 )
 from remora_server.domain.errors import UploadIncomplete, UploadNamed
+from remora_server.storage.nouns import channel_values
 
 THREADS = st.sampled_from(["t1", "t2"])
 NAMESPACES = st.sampled_from(["", "sub", "call:1"])
@@ -46,6 +49,15 @@ METADATA = st.sampled_from(
     ]
 )
 LINES = b"".join(b"line %03d of a long text that grows and shrinks\n" % number for number in range(60))
+
+
+@pytest.fixture(scope="module", autouse=True)
+def short_strides() -> Iterator[None]:
+    """Few checkpoints have all that a chain of differences may have."""
+    with pytest.MonkeyPatch.context() as patching:
+        patching.setattr(channel_values, "STRIDE", 2)
+        patching.setattr(channel_values, "GREATEST_DEPTH", 4)
+        yield
 
 
 @st.composite

@@ -12,8 +12,12 @@ from typing import Literal
 
 from msgspec import Struct
 
-LONGEST_CHAIN = 100
-"""One in so many values is stored whole, so that a read puts together fewer differences than this."""
+STRIDE = 100
+"""One in so many values is stored as its difference from the last such value, the others from their parents'. A read
+puts together fewer than twice as many differences, and a value that grows is not stored whole again and again.
+"""
+GREATEST_DEPTH = STRIDE * STRIDE
+"""A value is stored whole where it would be so many values after the last whole one."""
 MOST_PIECES = 500
 _LEAST_RUN = 16
 """The shortest run that is copied: a shorter one would need more bytes than it saves."""

@@ -1,7 +1,8 @@
 """Values of channels and of writes: where their bytes are, and how a new one is stored.
 
-The value of a channel is stored whole or as its difference from the value that the parent checkpoint has, which is its
-base. A base belongs to the same user and has a smaller depth, so that chains end.
+The value of a channel is stored whole or as its difference from a base: from the value that the parent checkpoint has
+or, one in STRIDE values, from the last such value before it. The depth of a value counts the values since the last
+whole one. A base belongs to the same user and has a smaller depth, so that chains end.
 """
 
 from __future__ import annotations
@@ -18,7 +19,16 @@ from remora_server import wire
 from remora_server._native import StoredRecord
 from remora_server.domain.calls import Access, Read, Write
 from remora_server.domain.checkpoints import PartDraft, UploadName, ValueDraft
-from remora_server.domain.differences import LONGEST_CHAIN, Difference, Piece, applied, difference, flat, of_flat
+from remora_server.domain.differences import (
+    GREATEST_DEPTH,
+    STRIDE,
+    Difference,
+    Piece,
+    applied,
+    difference,
+    flat,
+    of_flat,
+)
 from remora_server.domain.errors import StoreDamaged, UploadIncomplete, UploadNamed
 from remora_server.domain.replies import REPLY_BYTES
 from remora_server.domain.uploads import PART_BYTES, UNNAMED_SECONDS
@@ -101,6 +111,10 @@ class ChannelValue(Struct, frozen=True):
     depth: int
 
     @property
+    def version(self) -> str:
+        return str(keys.decode(CHANNEL_BLOBS.key_types, self.key)[1])
+
+    @property
     def fork(self) -> int:
         """Which of the values of its version it is."""
         return int(str(keys.decode(CHANNEL_BLOBS.key_types, self.key)[-1]))
@@ -136,7 +150,9 @@ class _Cache:
 
 
 class Base(Struct, frozen=True):
-    """A value from which another one of its channel may differ. `read` gives its type and its bytes."""
+    """A value from which another one of its channel may differ. `read` gives its type and its bytes; `stored` is None
+    for one of the same write.
+    """
 
     user_id: str
     size: int
@@ -144,6 +160,7 @@ class Base(Struct, frozen=True):
     version: str
     fork: int
     read: Callable[[], tuple[str, bytes]]
+    stored: ChannelValue | None = None
 
 
 class PlannedValue(Struct, frozen=True):
@@ -249,10 +266,26 @@ class ChannelValues:
         self._require_size(whole, min(last * _STORED_BYTES, stored.size) - begins_at)
         return whole[begin - begins_at : end - begins_at]
 
+    def base(self, write: Write, value: ChannelValue) -> Base:
+        """A stored value as the base of another one."""
+        return Base(
+            value.user_id,
+            value.size,
+            value.depth,
+            value.version,
+            value.fork,
+            lambda: self.whole(write, value),
+            value,
+        )
+
     def plan(
-        self, write: Write, scope: Scope, key: bytes, blob: ChannelBlob, *, draft: ValueDraft, base: Base | None
+        self, write: Write, scope: Scope, key: bytes, blob: ChannelBlob, *, draft: ValueDraft, parent: Base | None
     ) -> PlannedValue:
-        """How a new value is stored. `blob` has its names and its user. Raises UploadIncomplete."""
+        """How a new value is stored. `blob` has its names and its user, `parent` is what the parent checkpoint has.
+        Raises UploadIncomplete.
+        """
+        depth = 0 if parent is None else parent.depth + 1
+        base = self._before(write, parent) if parent and depth % STRIDE == 0 else parent
         blob.type = draft.type
         data: bytes | None = draft.data
         if draft.upload is not None:
@@ -261,11 +294,16 @@ class ChannelValues:
             data = self.slice(write, scope, blob, 0, blob.size) if blob.size <= LONGEST_COMPARED and base else None
         else:
             blob.size = len(draft.data)
-        if data is not None and base is not None and _shorten(write, blob, data, base):
+        if data is not None and base is not None and _shorten(write, blob, data, base, depth):
             return PlannedValue(key, blob, data)
         if draft.upload is None:
             blob.data = draft.data
         return PlannedValue(key, blob, data, draft.upload)
+
+    def _before(self, write: Write, parent: Base) -> Base | None:
+        """The last base of a value that is at a multiple of STRIDE; none for one of the same write."""
+        bases = () if parent.stored is None else self.bases(write, parent.stored)
+        return next((self.base(write, each) for each in bases if each.depth % STRIDE == 0), None)
 
     def is_same(self, access: Access, value: ChannelValue, draft: ValueDraft, user_id: str) -> bool:
         """Whether a value that is there is a draft of a user's, which is not uploaded."""
@@ -460,9 +498,9 @@ def _through(blob: ChannelBlob, wanted: bytes | tuple[int, int]) -> Iterator[byt
         at, data_at = run_end, data_at + piece.literal
 
 
-def _shorten(write: Write, blob: ChannelBlob, data: bytes, base: Base) -> bool:
-    """Have a value stored as its difference from a base, where that is shorter."""
-    if base.user_id != blob.user_id or base.depth + 1 >= LONGEST_CHAIN or base.size > LONGEST_COMPARED:
+def _shorten(write: Write, blob: ChannelBlob, data: bytes, base: Base, depth: int) -> bool:
+    """Have a value of a depth stored as its difference from a base, where that is shorter."""
+    if base.user_id != blob.user_id or depth >= GREATEST_DEPTH or base.size > LONGEST_COMPARED:
         return False
     if max(len(data), base.size) > _BRIEF:
         require_time(write.deadline)
@@ -473,7 +511,7 @@ def _shorten(write: Write, blob: ChannelBlob, data: bytes, base: Base) -> bool:
     size = len(found.data) + _PIECE_BYTES * len(found.pieces)
     if size + len(base.version) >= len(data) or size > LONGEST_DIFFERENCE:
         return False
-    blob.data, blob.depth = found.data, base.depth + 1
+    blob.data, blob.depth = found.data, depth
     blob.base_version, blob.base_fork = base.version, base.fork
     blob.pieces.extend(flat(found.pieces))
     blob.upload_id, blob.upload_parts = "", 0

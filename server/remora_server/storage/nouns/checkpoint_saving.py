@@ -121,7 +121,7 @@ class Saving:
             fork=fork,
             user_id=checkpoint.user_id,
         )
-        value = self._values.plan(self._write, scope, key, blob, draft=draft, base=self._base(scope, inherited))
+        value = self._values.plan(self._write, scope, key, blob, draft=draft, parent=self._base(scope, inherited))
         self._blobs.setdefault(scope, {})[key] = value
         self._of_version.setdefault((scope, channel.channel, version), []).append(value)
         if value.upload is not None:
@@ -132,17 +132,12 @@ class Saving:
         """The value that a channel has in the parent."""
         if inherited is None or inherited.empty:
             return None
-        version, fork = version_text(inherited.version), inherited.fork
-        key = CHANNEL_BLOBS.encode_key(inherited.channel, version, fork)
+        key = blob_key(inherited)
         planned = self._blobs.get(scope, {}).get(key)
         if planned is not None:
             return _planned_base(planned)
         found = self._values.look(self._write, scope, key)
-        if found is None:
-            return None
-        return Base(
-            found.user_id, found.size, found.depth, version, fork, lambda: self._values.whole(self._write, found)
-        )
+        return None if found is None else self._values.base(self._write, found)
 
     def _same(self, scope: Scope, checkpoint: Checkpoint, channel: ChannelVersion, draft: ValueDraft) -> int | None:
         """The fork of a checkpoint's value where its user has it already; None if there is none."""
