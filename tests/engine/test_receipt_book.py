@@ -12,6 +12,7 @@ from msgspec import Struct
 from tests.patience import PATIENCE, eventually
 
 from remora_server.domain.calls import Read, Write
+from remora_server.domain.errors import DeadlineExceeded
 from remora_server.domain.receipts import Content, Receipt, ReceiptDraft, ReceiptPage, ReceiptQuery
 from remora_server.engine import receipt_book
 from remora_server.engine.receipt_book import BATCH, ReceiptBook
@@ -83,6 +84,19 @@ def test_no_write_begins_when_the_time_to_stop_is_over(queued: Queued, caplog: p
     assert queued.store.written == queued.ids[:1]
     [lost] = [record for record in caplog.records if record.levelno == logging.WARNING]
     assert vars(lost)["receipts"] == len(queued.ids) - 1
+
+
+def test_whoever_wants_a_receipt_waits_only_where_it_is_not_written_yet(queued: Queued) -> None:
+    at_once = time.monotonic()
+
+    queued.book.settle(at_once, "written long ago")
+
+    for wanted in ([], queued.ids[-1:], ["written long ago", queued.ids[0]]):
+        with pytest.raises(DeadlineExceeded):
+            queued.book.settle(at_once, *wanted)
+    queued.store.may_go_on.set()
+    queued.book.settle(time.monotonic() + PATIENCE, queued.ids[-1])
+    assert queued.store.written == queued.ids
 
 
 class BrokenStore(SlowStore):

@@ -34,7 +34,7 @@ class FakeReceipts:
     def leave(self, draft: ReceiptDraft) -> None:
         self.left.append(draft)
 
-    def settle(self, deadline: float | None) -> None:
+    def settle(self, deadline: float | None, *receipt_ids: str) -> None:
         pass
 
 

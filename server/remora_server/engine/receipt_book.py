@@ -86,9 +86,13 @@ class ReceiptBook:
             if len(self._waiting) == 1:
                 self._changed.notify_all()
 
-    def settle(self, deadline: float | None) -> None:
-        """Wait until all earlier receipts are written, unless writes are refused now. Raises DeadlineExceeded."""
+    def settle(self, deadline: float | None, *receipt_ids: str) -> None:
+        """Wait until these receipts are written, or all earlier ones where none is named, unless writes are refused
+        now. Raises DeadlineExceeded.
+        """
         with self._changed:
+            if receipt_ids and not any(draft.id in receipt_ids for draft, _ in self._waiting):
+                return
             target = self._taken
             self._settling += 1
             self._changed.notify_all()

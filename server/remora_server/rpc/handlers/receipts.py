@@ -49,7 +49,7 @@ read.
 class Settling(Protocol):
     """Waits for receipts that are still to be written: `engine.receipt_book.ReceiptBook`."""
 
-    def settle(self, deadline: float | None) -> None: ...
+    def settle(self, deadline: float | None, *receipt_ids: str) -> None: ...
 
 
 class ReceiptHandlers(Struct, frozen=True):
@@ -61,7 +61,7 @@ class ReceiptHandlers(Struct, frozen=True):
     page_tokens: PageTokens
 
     def get_receipt(self, call: Call, request: pb.GetReceiptRequest) -> pb.GetReceiptResponse:
-        self.book.settle(call.deadline)
+        self.book.settle(call.deadline, request.receipt_id)
         found, revision = self.receipts.get(call.read(request), request.receipt_id, request.user_id)
         return pb.GetReceiptResponse(receipt=_whole(found), revision=revision)
 
@@ -77,7 +77,7 @@ class ReceiptHandlers(Struct, frozen=True):
         return wire.elements(pb.ListReceiptsResponse.RECEIPTS_FIELD_NUMBER, receipts) + rest.SerializeToString()
 
     def replay_context(self, call: Call, request: pb.ReplayContextRequest) -> bytes:
-        self.book.settle(call.deadline)
+        self.book.settle(call.deadline, request.receipt_id)
         read = call.read(request)
         found, revision = self.receipts.get(read, request.receipt_id, request.user_id)
         contents = self.receipts.contents(read, found)
@@ -103,7 +103,7 @@ class ReceiptHandlers(Struct, frozen=True):
         return texts_of(receipt.text_form, receipt.conversation_id, messages)
 
     def diff_contexts(self, call: Call, request: pb.DiffContextsRequest) -> pb.DiffContextsResponse:
-        self.book.settle(call.deadline)
+        self.book.settle(call.deadline, request.before_receipt_id, request.after_receipt_id)
         read = call.read(request)
         before, _ = self.receipts.get(read, request.before_receipt_id, request.user_id)
         after, revision = self.receipts.get(read, request.after_receipt_id, request.user_id)
