@@ -49,6 +49,13 @@ def test_pages_of_a_list_may_wait_for_other_revisions(first: int, later: int) ->
     assert TOKENS.position(CALL, with_token(token, min_revision=later), int) == 5
 
 
+@given(st.integers(0, 1_000), st.integers(0, 1_000))
+def test_pages_of_a_list_may_have_other_sizes(first: int, later: int) -> None:
+    token = TOKENS.make(CALL, with_token("", page_size=first), 5)
+
+    assert TOKENS.position(CALL, with_token(token, page_size=later), int) == 5
+
+
 @given(POSITIONS, st.integers(0, 16), st.integers(1, 255))
 def test_a_changed_byte_is_found(position: int, at: int, change: int) -> None:
     token = bytearray(base64.urlsafe_b64decode(TOKENS.make(CALL, with_token(""), position)))

@@ -17,9 +17,9 @@ from remora_server.domain.status import ModelStatus
 
 TITLES = st.sampled_from(["", "a", "A", "b", "ß", "İ", "zz"])
 CHANGES = st.lists(st.tuples(st.sampled_from(["create", "delete"]), TITLES, st.integers(0, 20)), max_size=4)
-LISTS = st.fixed_dictionaries(
-    {"order_by": st.sampled_from([1, 2, 3]), "direction": st.sampled_from([1, 2]), "page_size": st.integers(1, 4)}
-)
+LISTS = st.fixed_dictionaries({"order_by": st.sampled_from([1, 2, 3]), "direction": st.sampled_from([1, 2])})
+SIZES = st.lists(st.integers(1, 4), min_size=1, max_size=4)
+"""Of pages, one after the other and again from the first."""
 
 
 @pytest.fixture(scope="module")
@@ -51,10 +51,10 @@ class Listed:
             self.throughout.discard(gone)
             call(self._caller, "DeleteConversation", conversation_id=gone)
 
-    def pages(self, **fields: Any) -> Iterator[list[str]]:  # noqa: ANN401
+    def pages(self, sizes: list[int], **fields: Any) -> Iterator[list[str]]:  # noqa: ANN401
         token = ""
-        while True:
-            page = call(self._caller, "ListConversations", page_token=token, **fields)
+        for size in itertools.cycle(sizes):
+            page = call(self._caller, "ListConversations", page_token=token, page_size=size, **fields)
             yield [conversation.id for conversation in page.conversations]
             token = page.next_page_token
             if not token:
@@ -62,14 +62,14 @@ class Listed:
 
 
 @pytest.mark.slow
-@given(st.lists(TITLES, max_size=12), st.lists(CHANGES, max_size=6), LISTS)
+@given(st.lists(TITLES, max_size=12), st.lists(CHANGES, max_size=6), LISTS, SIZES)
 def test_what_is_there_throughout_is_listed_once(
-    store: DirectCaller, titles: list[str], between: list[list[Any]], asked: dict[str, int]
+    store: DirectCaller, titles: list[str], between: list[list[Any]], asked: dict[str, int], sizes: list[int]
 ) -> None:
     listed = Listed(store, titles)
     found: list[str] = []
 
-    for number, page in enumerate(listed.pages(**asked)):
+    for number, page in enumerate(listed.pages(sizes, **asked)):
         found.extend(page)
         for change in between[number] if number < len(between) else ():
             listed.change(*change)
@@ -79,20 +79,19 @@ def test_what_is_there_throughout_is_listed_once(
 
 
 @pytest.mark.slow
-@given(st.lists(TITLES, max_size=12), LISTS, st.integers(0, 13))
+@given(st.lists(TITLES, max_size=12), LISTS, st.integers(0, 13), SIZES)
 def test_pages_joined_are_the_list_behind_what_is_skipped(
-    store: DirectCaller, titles: list[str], asked: dict[str, int], skip: int
+    store: DirectCaller, titles: list[str], asked: dict[str, int], skip: int, sizes: list[int]
 ) -> None:
     listed = Listed(store, titles)
-    [whole] = listed.pages(**{**asked, "page_size": 0})
+    [whole] = listed.pages([0], **asked)
 
-    pages = list(listed.pages(**asked, skip=skip))
+    pages = list(listed.pages(sizes, **asked, skip=skip))
 
     assert [each for page in pages for each in page] == whole[skip:]
 
 
 INDEXES = st.lists(st.integers(0, 4), min_size=1, max_size=8)
-STEP_LISTS = st.fixed_dictionaries({"page_size": st.integers(1, 4), "skip": st.integers(0, 3)})
 
 
 def saved(tenant: DirectCaller, indexes: list[int]) -> list[str]:
@@ -102,9 +101,9 @@ def saved(tenant: DirectCaller, indexes: list[int]) -> list[str]:
     return [str(step["id"]) for step in steps]
 
 
-@given(INDEXES, st.lists(INDEXES, max_size=4), STEP_LISTS)
+@given(INDEXES, st.lists(INDEXES, max_size=4), st.integers(0, 3), SIZES)
 def test_a_step_that_is_there_throughout_is_listed_once(
-    store: DirectCaller, first: list[int], between: list[list[int]], asked: dict[str, int]
+    store: DirectCaller, first: list[int], between: list[list[int]], skip: int, sizes: list[int]
 ) -> None:
     tenant = DirectCaller(store.methods, store.store, (("remora-tenant", uuid.uuid4().hex),))
     call(tenant, "CreateConversation", conversation={"id": "c"})
@@ -112,8 +111,8 @@ def test_a_step_that_is_there_throughout_is_listed_once(
     in_order = [step for _, step in sorted(zip(first, throughout, strict=True), key=lambda pair: pair[0])]
     found: list[str] = []
     token, later = "", iter(between)
-    while True:
-        page = call(tenant, "ListSteps", conversation_id="c", page_token=token, **asked)
+    for size in itertools.cycle(sizes):
+        page = call(tenant, "ListSteps", conversation_id="c", page_token=token, page_size=size, skip=skip)
         found.extend(step.id for step in page.steps)
         token = page.next_page_token
         if not token:
@@ -122,4 +121,4 @@ def test_a_step_that_is_there_throughout_is_listed_once(
             saved(tenant, indexes)
 
     assert len(found) == len(set(found))
-    assert [step for step in found if step in throughout] == in_order[asked["skip"] :]
+    assert [step for step in found if step in throughout] == in_order[skip:]

@@ -328,7 +328,7 @@ type ListCheckpointsRequest struct {
 	RunId string `protobuf:"bytes,7,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`
 	// Default 100; more than 1,000 is lowered to 1,000; negative is refused. A page ends before 3 MiB.
 	PageSize int32 `protobuf:"varint,8,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
-	// The `next_page_token` of the page before; the other fields must be the same.
+	// The `next_page_token` of the page before. Of the other fields, only `page_size` and `min_revision` may differ.
 	PageToken string `protobuf:"bytes,9,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
 	// Wait until this revision is visible.
 	MinRevision   uint64 `protobuf:"varint,10,opt,name=min_revision,json=minRevision,proto3" json:"min_revision,omitempty"`
@@ -509,7 +509,7 @@ type ListChannelHistoryRequest struct {
 	Channels []string `protobuf:"bytes,2,rep,name=channels,proto3" json:"channels,omitempty"`
 	// How many ancestors a page may have. Default 100; more than 1,000 is lowered to 1,000; negative is refused.
 	PageSize int32 `protobuf:"varint,3,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
-	// The `next_page_token` of the page before; the other fields must be the same.
+	// The `next_page_token` of the page before. Of the other fields, only `page_size` and `min_revision` may differ.
 	PageToken string `protobuf:"bytes,4,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
 	// Wait until this revision is visible.
 	MinRevision   uint64 `protobuf:"varint,5,opt,name=min_revision,json=minRevision,proto3" json:"min_revision,omitempty"`
@@ -1015,7 +1015,7 @@ type ListThreadsRequest struct {
 	UpdatedBefore *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=updated_before,json=updatedBefore,proto3" json:"updated_before,omitempty"`
 	// Default 100; more than 1,000 is lowered to 1,000; negative is refused.
 	PageSize int32 `protobuf:"varint,3,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
-	// The `next_page_token` of the page before; the other fields must be the same.
+	// The `next_page_token` of the page before. Of the other fields, only `page_size` and `min_revision` may differ.
 	PageToken string `protobuf:"bytes,4,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
 	// Wait until this revision is visible.
 	MinRevision   uint64 `protobuf:"varint,5,opt,name=min_revision,json=minRevision,proto3" json:"min_revision,omitempty"`

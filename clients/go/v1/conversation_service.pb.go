@@ -499,7 +499,7 @@ type ListConversationsRequest struct {
 	Direction Direction `protobuf:"varint,4,opt,name=direction,proto3,enum=remora.v1.Direction" json:"direction,omitempty"`
 	// Default 100; more than 1,000 is lowered to 1,000; negative is refused.
 	PageSize int32 `protobuf:"varint,5,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
-	// The `next_page_token` of the page before; the other fields must be the same.
+	// The `next_page_token` of the page before. Of the other fields, only `page_size` and `min_revision` may differ.
 	PageToken string `protobuf:"bytes,6,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
 	// Skip this many before the first page. Not negative.
 	Skip int32 `protobuf:"varint,7,opt,name=skip,proto3" json:"skip,omitempty"`
@@ -1326,7 +1326,7 @@ type ListMessagesRequest struct {
 	PageOrder PageOrder `protobuf:"varint,8,opt,name=page_order,json=pageOrder,proto3,enum=remora.v1.PageOrder" json:"page_order,omitempty"`
 	// Default 100; more than 1,000 is lowered to 1,000; negative is refused. A page ends before 3 MiB.
 	PageSize int32 `protobuf:"varint,9,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
-	// The `next_page_token` of the page before; the other fields must be the same.
+	// The `next_page_token` of the page before. Of the other fields, only `page_size` and `min_revision` may differ.
 	PageToken string `protobuf:"bytes,10,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
 	// Wait until this revision is visible.
 	MinRevision uint64 `protobuf:"varint,11,opt,name=min_revision,json=minRevision,proto3" json:"min_revision,omitempty"`

@@ -146,7 +146,7 @@ type ListStepsRequest struct {
 	Limit int32 `protobuf:"varint,4,opt,name=limit,proto3" json:"limit,omitempty"`
 	// Default 100; more than 1,000 is lowered to 1,000; negative is refused. A page ends before 3 MiB.
 	PageSize int32 `protobuf:"varint,5,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
-	// The `next_page_token` of the page before; the other fields must be the same.
+	// The `next_page_token` of the page before. Of the other fields, only `page_size` and `min_revision` may differ.
 	PageToken string `protobuf:"bytes,6,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
 	// Skip this many before the first page. Not negative.
 	Skip int32 `protobuf:"varint,7,opt,name=skip,proto3" json:"skip,omitempty"`
@@ -543,7 +543,7 @@ type ListTimelineEventsRequest struct {
 	RunId string `protobuf:"bytes,1,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`
 	// Default 100; more than 1,000 is lowered to 1,000; negative is refused. A page ends before 3 MiB.
 	PageSize int32 `protobuf:"varint,2,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
-	// The `next_page_token` of the page before; the other fields must be the same.
+	// The `next_page_token` of the page before. Of the other fields, only `page_size` and `min_revision` may differ.
 	PageToken string `protobuf:"bytes,3,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
 	// Wait until this revision is visible.
 	MinRevision   uint64 `protobuf:"varint,4,opt,name=min_revision,json=minRevision,proto3" json:"min_revision,omitempty"`
@@ -1213,7 +1213,7 @@ type ListHistoryEntriesRequest struct {
 	UserId string `protobuf:"bytes,2,opt,name=user_id,json=userId,proto3" json:"user_id,omitempty"`
 	// Default 100; more than 1,000 is lowered to 1,000; negative is refused. A page ends before 3 MiB.
 	PageSize int32 `protobuf:"varint,3,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
-	// The `next_page_token` of the page before; the other fields must be the same.
+	// The `next_page_token` of the page before. Of the other fields, only `page_size` and `min_revision` may differ.
 	PageToken string `protobuf:"bytes,4,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
 	// Skip this many before the first page. Not negative.
 	Skip int32 `protobuf:"varint,5,opt,name=skip,proto3" json:"skip,omitempty"`
@@ -1845,7 +1845,7 @@ type ListEntryStepsRequest struct {
 	EntryId string `protobuf:"bytes,1,opt,name=entry_id,json=entryId,proto3" json:"entry_id,omitempty"`
 	// Default 100; more than 1,000 is lowered to 1,000; negative is refused. A page ends before 3 MiB.
 	PageSize int32 `protobuf:"varint,2,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
-	// The `next_page_token` of the page before; the other fields must be the same.
+	// The `next_page_token` of the page before. Of the other fields, only `page_size` and `min_revision` may differ.
 	PageToken string `protobuf:"bytes,3,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
 	// Wait until this revision is visible.
 	MinRevision   uint64 `protobuf:"varint,4,opt,name=min_revision,json=minRevision,proto3" json:"min_revision,omitempty"`
@@ -2462,7 +2462,7 @@ type ListSpansRequest struct {
 	TraceId string `protobuf:"bytes,1,opt,name=trace_id,json=traceId,proto3" json:"trace_id,omitempty"`
 	// Default 100; more than 1,000 is lowered to 1,000; negative is refused. A page ends before 3 MiB.
 	PageSize int32 `protobuf:"varint,2,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
-	// The `next_page_token` of the page before; the other fields must be the same.
+	// The `next_page_token` of the page before. Of the other fields, only `page_size` and `min_revision` may differ.
 	PageToken string `protobuf:"bytes,3,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
 	// Wait until this revision is visible.
 	MinRevision   uint64 `protobuf:"varint,4,opt,name=min_revision,json=minRevision,proto3" json:"min_revision,omitempty"`
@@ -2603,7 +2603,7 @@ type ListTracesRequest struct {
 	UserId string `protobuf:"bytes,2,opt,name=user_id,json=userId,proto3" json:"user_id,omitempty"`
 	// Default 100; more than 1,000 is lowered to 1,000; negative is refused. A page ends before 3 MiB.
 	PageSize int32 `protobuf:"varint,3,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
-	// The `next_page_token` of the page before; the other fields must be the same.
+	// The `next_page_token` of the page before. Of the other fields, only `page_size` and `min_revision` may differ.
 	PageToken string `protobuf:"bytes,4,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
 	// Skip this many before the first page. Not negative.
 	Skip int32 `protobuf:"varint,5,opt,name=skip,proto3" json:"skip,omitempty"`
@@ -3073,7 +3073,7 @@ type ListLogRecordsRequest struct {
 	NewestFirst bool `protobuf:"varint,12,opt,name=newest_first,json=newestFirst,proto3" json:"newest_first,omitempty"`
 	// Default 100; more than 1,000 is lowered to 1,000; negative is refused. A page ends before 3 MiB.
 	PageSize int32 `protobuf:"varint,13,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
-	// The `next_page_token` of the page before; the other fields must be the same.
+	// The `next_page_token` of the page before. Of the other fields, only `page_size` and `min_revision` may differ.
 	PageToken string `protobuf:"bytes,14,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
 	// Skip this many before the first page. Not negative.
 	Skip int32 `protobuf:"varint,15,opt,name=skip,proto3" json:"skip,omitempty"`

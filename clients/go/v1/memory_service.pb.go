@@ -3246,7 +3246,7 @@ type ListMemoryItemsRequest struct {
 	Filter *MemoryItemFilter `protobuf:"bytes,2,opt,name=filter,proto3" json:"filter,omitempty"`
 	// Default 100; more than 1,000 is lowered to 1,000; negative is refused. A page ends before 3 MiB.
 	PageSize int32 `protobuf:"varint,3,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
-	// The `next_page_token` of the page before; the other fields must be the same.
+	// The `next_page_token` of the page before. Of the other fields, only `page_size` and `min_revision` may differ.
 	PageToken string `protobuf:"bytes,4,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
 	// Wait until this revision is visible.
 	MinRevision   uint64 `protobuf:"varint,5,opt,name=min_revision,json=minRevision,proto3" json:"min_revision,omitempty"`
@@ -3681,7 +3681,7 @@ type ListReceiptsRequest struct {
 	ConversationId string `protobuf:"bytes,2,opt,name=conversation_id,json=conversationId,proto3" json:"conversation_id,omitempty"`
 	// Default 100; more than 1,000 is lowered to 1,000; negative is refused. A page ends before 3 MiB.
 	PageSize int32 `protobuf:"varint,3,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
-	// The `next_page_token` of the page before; the other fields must be the same.
+	// The `next_page_token` of the page before. Of the other fields, only `page_size` and `min_revision` may differ.
 	PageToken string `protobuf:"bytes,4,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
 	// Wait until this revision is visible.
 	MinRevision   uint64 `protobuf:"varint,5,opt,name=min_revision,json=minRevision,proto3" json:"min_revision,omitempty"`
@@ -5301,7 +5301,7 @@ type ListFactsRequest struct {
 	Times *FactTimes `protobuf:"bytes,4,opt,name=times,proto3" json:"times,omitempty"`
 	// Default 100; more than 1,000 is lowered to 1,000; negative is refused. A page ends before 3 MiB.
 	PageSize int32 `protobuf:"varint,5,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
-	// The `next_page_token` of the page before; the other fields must be the same.
+	// The `next_page_token` of the page before. Of the other fields, only `page_size` and `min_revision` may differ.
 	PageToken string `protobuf:"bytes,6,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
 	// Wait until this revision is visible.
 	MinRevision   uint64 `protobuf:"varint,7,opt,name=min_revision,json=minRevision,proto3" json:"min_revision,omitempty"`

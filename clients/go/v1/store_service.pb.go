@@ -1418,7 +1418,7 @@ type ListNamespacesRequest struct {
 	Query *NamespaceQuery `protobuf:"bytes,1,opt,name=query,proto3" json:"query,omitempty"`
 	// Default 100; more than 1,000 is lowered to 1,000; negative is refused. A page ends before 3 MiB.
 	PageSize int32 `protobuf:"varint,2,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
-	// The `next_page_token` of the page before; the other fields must be the same.
+	// The `next_page_token` of the page before. Of the other fields, only `page_size` and `min_revision` may differ.
 	PageToken string `protobuf:"bytes,3,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
 	// Wait until this revision is visible.
 	MinRevision   uint64 `protobuf:"varint,4,opt,name=min_revision,json=minRevision,proto3" json:"min_revision,omitempty"`

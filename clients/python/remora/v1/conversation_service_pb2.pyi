@@ -275,7 +275,7 @@ class ListConversationsRequest(_message.Message):
     page_size: _builtins.int
     """Default 100; more than 1,000 is lowered to 1,000; negative is refused."""
     page_token: _builtins.str
-    """The `next_page_token` of the page before; the other fields must be the same."""
+    """The `next_page_token` of the page before. Of the other fields, only `page_size` and `min_revision` may differ."""
     skip: _builtins.int
     """Skip this many before the first page. Not negative."""
     min_revision: _builtins.int
@@ -690,7 +690,7 @@ class ListMessagesRequest(_message.Message):
     page_size: _builtins.int
     """Default 100; more than 1,000 is lowered to 1,000; negative is refused. A page ends before 3 MiB."""
     page_token: _builtins.str
-    """The `next_page_token` of the page before; the other fields must be the same."""
+    """The `next_page_token` of the page before. Of the other fields, only `page_size` and `min_revision` may differ."""
     min_revision: _builtins.int
     """Wait until this revision is visible."""
     view: Global___MessageView.ValueType

@@ -107,7 +107,7 @@ class ListStepsRequest(_message.Message):
     page_size: _builtins.int
     """Default 100; more than 1,000 is lowered to 1,000; negative is refused. A page ends before 3 MiB."""
     page_token: _builtins.str
-    """The `next_page_token` of the page before; the other fields must be the same."""
+    """The `next_page_token` of the page before. Of the other fields, only `page_size` and `min_revision` may differ."""
     skip: _builtins.int
     """Skip this many before the first page. Not negative."""
     min_revision: _builtins.int
@@ -295,7 +295,7 @@ class ListTimelineEventsRequest(_message.Message):
     page_size: _builtins.int
     """Default 100; more than 1,000 is lowered to 1,000; negative is refused. A page ends before 3 MiB."""
     page_token: _builtins.str
-    """The `next_page_token` of the page before; the other fields must be the same."""
+    """The `next_page_token` of the page before. Of the other fields, only `page_size` and `min_revision` may differ."""
     min_revision: _builtins.int
     """Wait until this revision is visible."""
     def __init__(
@@ -637,7 +637,7 @@ class ListHistoryEntriesRequest(_message.Message):
     page_size: _builtins.int
     """Default 100; more than 1,000 is lowered to 1,000; negative is refused. A page ends before 3 MiB."""
     page_token: _builtins.str
-    """The `next_page_token` of the page before; the other fields must be the same."""
+    """The `next_page_token` of the page before. Of the other fields, only `page_size` and `min_revision` may differ."""
     skip: _builtins.int
     """Skip this many before the first page. Not negative."""
     min_revision: _builtins.int
@@ -950,7 +950,7 @@ class ListEntryStepsRequest(_message.Message):
     page_size: _builtins.int
     """Default 100; more than 1,000 is lowered to 1,000; negative is refused. A page ends before 3 MiB."""
     page_token: _builtins.str
-    """The `next_page_token` of the page before; the other fields must be the same."""
+    """The `next_page_token` of the page before. Of the other fields, only `page_size` and `min_revision` may differ."""
     min_revision: _builtins.int
     """Wait until this revision is visible."""
     def __init__(
@@ -1261,7 +1261,7 @@ class ListSpansRequest(_message.Message):
     page_size: _builtins.int
     """Default 100; more than 1,000 is lowered to 1,000; negative is refused. A page ends before 3 MiB."""
     page_token: _builtins.str
-    """The `next_page_token` of the page before; the other fields must be the same."""
+    """The `next_page_token` of the page before. Of the other fields, only `page_size` and `min_revision` may differ."""
     min_revision: _builtins.int
     """Wait until this revision is visible."""
     def __init__(
@@ -1334,7 +1334,7 @@ class ListTracesRequest(_message.Message):
     page_size: _builtins.int
     """Default 100; more than 1,000 is lowered to 1,000; negative is refused. A page ends before 3 MiB."""
     page_token: _builtins.str
-    """The `next_page_token` of the page before; the other fields must be the same."""
+    """The `next_page_token` of the page before. Of the other fields, only `page_size` and `min_revision` may differ."""
     skip: _builtins.int
     """Skip this many before the first page. Not negative."""
     min_revision: _builtins.int
@@ -1585,7 +1585,7 @@ class ListLogRecordsRequest(_message.Message):
     page_size: _builtins.int
     """Default 100; more than 1,000 is lowered to 1,000; negative is refused. A page ends before 3 MiB."""
     page_token: _builtins.str
-    """The `next_page_token` of the page before; the other fields must be the same."""
+    """The `next_page_token` of the page before. Of the other fields, only `page_size` and `min_revision` may differ."""
     skip: _builtins.int
     """Skip this many before the first page. Not negative."""
     min_revision: _builtins.int

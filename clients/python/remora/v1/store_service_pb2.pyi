@@ -679,7 +679,7 @@ class ListNamespacesRequest(_message.Message):
     page_size: _builtins.int
     """Default 100; more than 1,000 is lowered to 1,000; negative is refused. A page ends before 3 MiB."""
     page_token: _builtins.str
-    """The `next_page_token` of the page before; the other fields must be the same."""
+    """The `next_page_token` of the page before. Of the other fields, only `page_size` and `min_revision` may differ."""
     min_revision: _builtins.int
     """Wait until this revision is visible."""
     @_builtins.property

@@ -71,7 +71,7 @@ _length = struct.Struct(">Q").pack
 
 class PageTokens:
     """Makes and reads page tokens: a position and a code (BLAKE2b with a key of 1 to 64 bytes) over it, the method, the
-    tenant and the request's other fields but `min_revision`. The code is also the synthetic initialization vector with
+    tenant and the fields that say which list it is. The code is also the synthetic initialization vector with
     which the position is encrypted (the construction of RFC 5297), by a stream of SHAKE256.
     """
 
@@ -128,10 +128,12 @@ def _encoded(token: bytes) -> str:
 
 
 def _other_fields(request: ListRequest) -> bytes:
-    """Those that say which list it is. Clients raise `min_revision` with each write, also between two pages."""
-    if request.page_token or request.min_revision:
-        others = copy.copy(request)
-        others.ClearField("page_token")
-        others.ClearField("min_revision")
-        request = others
-    return request.SerializeToString(deterministic=True)
+    """Those that say which list it is. Pages of a list may have other sizes, and clients raise `min_revision` with each
+    write, also between two pages.
+    """
+    others = copy.copy(request)
+    others.ClearField("page_token")
+    others.ClearField("min_revision")
+    if not isinstance(others, SearchMessagesRequest):
+        others.ClearField("page_size")
+    return others.SerializeToString(deterministic=True)

@@ -203,7 +203,7 @@ export type ListCheckpointsRequest = Message<"remora.v1.ListCheckpointsRequest">
   pageSize: number;
 
   /**
-   * The `next_page_token` of the page before; the other fields must be the same.
+   * The `next_page_token` of the page before. Of the other fields, only `page_size` and `min_revision` may differ.
    *
    * @generated from field: string page_token = 9;
    */
@@ -287,7 +287,7 @@ export type ListChannelHistoryRequest = Message<"remora.v1.ListChannelHistoryReq
   pageSize: number;
 
   /**
-   * The `next_page_token` of the page before; the other fields must be the same.
+   * The `next_page_token` of the page before. Of the other fields, only `page_size` and `min_revision` may differ.
    *
    * @generated from field: string page_token = 4;
    */
@@ -576,7 +576,7 @@ export type ListThreadsRequest = Message<"remora.v1.ListThreadsRequest"> & {
   pageSize: number;
 
   /**
-   * The `next_page_token` of the page before; the other fields must be the same.
+   * The `next_page_token` of the page before. Of the other fields, only `page_size` and `min_revision` may differ.
    *
    * @generated from field: string page_token = 4;
    */

@@ -199,7 +199,7 @@ export type ListConversationsRequest = Message<"remora.v1.ListConversationsReque
   pageSize: number;
 
   /**
-   * The `next_page_token` of the page before; the other fields must be the same.
+   * The `next_page_token` of the page before. Of the other fields, only `page_size` and `min_revision` may differ.
    *
    * @generated from field: string page_token = 6;
    */
@@ -713,7 +713,7 @@ export type ListMessagesRequest = Message<"remora.v1.ListMessagesRequest"> & {
   pageSize: number;
 
   /**
-   * The `next_page_token` of the page before; the other fields must be the same.
+   * The `next_page_token` of the page before. Of the other fields, only `page_size` and `min_revision` may differ.
    *
    * @generated from field: string page_token = 10;
    */

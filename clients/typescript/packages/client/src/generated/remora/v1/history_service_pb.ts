@@ -124,7 +124,7 @@ export type ListStepsRequest = Message<"remora.v1.ListStepsRequest"> & {
   pageSize: number;
 
   /**
-   * The `next_page_token` of the page before; the other fields must be the same.
+   * The `next_page_token` of the page before. Of the other fields, only `page_size` and `min_revision` may differ.
    *
    * @generated from field: string page_token = 6;
    */
@@ -328,7 +328,7 @@ export type ListTimelineEventsRequest = Message<"remora.v1.ListTimelineEventsReq
   pageSize: number;
 
   /**
-   * The `next_page_token` of the page before; the other fields must be the same.
+   * The `next_page_token` of the page before. Of the other fields, only `page_size` and `min_revision` may differ.
    *
    * @generated from field: string page_token = 3;
    */
@@ -707,7 +707,7 @@ export type ListHistoryEntriesRequest = Message<"remora.v1.ListHistoryEntriesReq
   pageSize: number;
 
   /**
-   * The `next_page_token` of the page before; the other fields must be the same.
+   * The `next_page_token` of the page before. Of the other fields, only `page_size` and `min_revision` may differ.
    *
    * @generated from field: string page_token = 4;
    */
@@ -1046,7 +1046,7 @@ export type ListEntryStepsRequest = Message<"remora.v1.ListEntryStepsRequest"> &
   pageSize: number;
 
   /**
-   * The `next_page_token` of the page before; the other fields must be the same.
+   * The `next_page_token` of the page before. Of the other fields, only `page_size` and `min_revision` may differ.
    *
    * @generated from field: string page_token = 3;
    */
@@ -1379,7 +1379,7 @@ export type ListSpansRequest = Message<"remora.v1.ListSpansRequest"> & {
   pageSize: number;
 
   /**
-   * The `next_page_token` of the page before; the other fields must be the same.
+   * The `next_page_token` of the page before. Of the other fields, only `page_size` and `min_revision` may differ.
    *
    * @generated from field: string page_token = 3;
    */
@@ -1465,7 +1465,7 @@ export type ListTracesRequest = Message<"remora.v1.ListTracesRequest"> & {
   pageSize: number;
 
   /**
-   * The `next_page_token` of the page before; the other fields must be the same.
+   * The `next_page_token` of the page before. Of the other fields, only `page_size` and `min_revision` may differ.
    *
    * @generated from field: string page_token = 4;
    */
@@ -1782,7 +1782,7 @@ export type ListLogRecordsRequest = Message<"remora.v1.ListLogRecordsRequest"> &
   pageSize: number;
 
   /**
-   * The `next_page_token` of the page before; the other fields must be the same.
+   * The `next_page_token` of the page before. Of the other fields, only `page_size` and `min_revision` may differ.
    *
    * @generated from field: string page_token = 14;
    */

@@ -1799,7 +1799,7 @@ export type ListMemoryItemsRequest = Message<"remora.v1.ListMemoryItemsRequest">
   pageSize: number;
 
   /**
-   * The `next_page_token` of the page before; the other fields must be the same.
+   * The `next_page_token` of the page before. Of the other fields, only `page_size` and `min_revision` may differ.
    *
    * @generated from field: string page_token = 4;
    */
@@ -2033,7 +2033,7 @@ export type ListReceiptsRequest = Message<"remora.v1.ListReceiptsRequest"> & {
   pageSize: number;
 
   /**
-   * The `next_page_token` of the page before; the other fields must be the same.
+   * The `next_page_token` of the page before. Of the other fields, only `page_size` and `min_revision` may differ.
    *
    * @generated from field: string page_token = 4;
    */
@@ -2992,7 +2992,7 @@ export type ListFactsRequest = Message<"remora.v1.ListFactsRequest"> & {
   pageSize: number;
 
   /**
-   * The `next_page_token` of the page before; the other fields must be the same.
+   * The `next_page_token` of the page before. Of the other fields, only `page_size` and `min_revision` may differ.
    *
    * @generated from field: string page_token = 6;
    */

@@ -726,7 +726,7 @@ export type ListNamespacesRequest = Message<"remora.v1.ListNamespacesRequest"> &
   pageSize: number;
 
   /**
-   * The `next_page_token` of the page before; the other fields must be the same.
+   * The `next_page_token` of the page before. Of the other fields, only `page_size` and `min_revision` may differ.
    *
    * @generated from field: string page_token = 3;
    */

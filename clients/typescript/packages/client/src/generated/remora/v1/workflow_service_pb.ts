@@ -290,7 +290,7 @@ export type ListWorkflowRunsRequest = Message<"remora.v1.ListWorkflowRunsRequest
   pageSize: number;
 
   /**
-   * The `next_page_token` of the page before; the other fields must be the same.
+   * The `next_page_token` of the page before. Of the other fields, only `page_size` and `min_revision` may differ.
    *
    * @generated from field: string page_token = 9;
    */
@@ -522,7 +522,7 @@ export type ListWorkflowIdsRequest = Message<"remora.v1.ListWorkflowIdsRequest">
   pageSize: number;
 
   /**
-   * The `next_page_token` of the page before; the other fields must be the same.
+   * The `next_page_token` of the page before. Of the other fields, only `page_size` and `min_revision` may differ.
    *
    * @generated from field: string page_token = 2;
    */
@@ -868,7 +868,7 @@ export type ListWorkflowStepsRequest = Message<"remora.v1.ListWorkflowStepsReque
   pageSize: number;
 
   /**
-   * The `next_page_token` of the page before; the other fields must be the same.
+   * The `next_page_token` of the page before. Of the other fields, only `page_size` and `min_revision` may differ.
    *
    * @generated from field: string page_token = 3;
    */
