@@ -107,6 +107,26 @@ pub(super) fn read_remainder(segment: &Segment, offset: u64) -> Result<Remainder
     Ok(remainder)
 }
 
+/// The seal that belongs at `offset`, if nothing lies there but some of its bytes: the power was cut while it was written
+/// over the border of two pages. `remainder` is what was read from there.
+pub(super) fn torn_seal(
+    segment: &Segment,
+    offset: u64,
+    remainder: &Remainder,
+    next_revision: u64,
+) -> Result<Option<[u8; BATCH_HEADER_BYTES]>, JournalError> {
+    if remainder.end > offset + BATCH_HEADER_BYTES as u64 {
+        return Ok(None);
+    }
+    let seal = BatchHeader::seal(next_revision).encode(segment.scope(), offset);
+    let mut found = Vec::new();
+    let source = segment.bytes_from(offset);
+    let read = source.take(seal.len() as u64).read_to_end(&mut found);
+    read.map_err(|error| segment.refused(error))?;
+    let is_of_seal = |(found, byte): (&u8, &u8)| *found == 0 || found == byte;
+    Ok(found.iter().zip(&seal).all(is_of_seal).then_some(seal))
+}
+
 impl Remainder {
     fn examine(&mut self, segment: &Segment, window: &Window, damage: u64) {
         let Some(last) = last_nonzero(&window.bytes) else {

@@ -11,7 +11,7 @@ use std::path::Path;
 
 use bytes::{Buf, Bytes};
 
-use super::batches::{Batches, Found, read_remainder};
+use super::batches::{Batches, Found, Remainder, read_remainder, torn_seal};
 use super::directory::Directory;
 use super::format::{Record, SegmentHeader, salvage_batch};
 use super::reach::Note;
@@ -239,7 +239,7 @@ impl<K: FnMut(Record) -> ControlFlow<()>> Scan<K> {
     ) -> Result<Option<u64>, JournalError> {
         let remainder = read_remainder(segment, offset)?;
         let Some(later) = remainder.later_batch else {
-            self.skip_end(segment, offset, remainder.end, reason, below)?;
+            self.skip_end(segment, offset, &remainder, reason, below)?;
             return Ok(None);
         };
         self.find(offset, later.offset - offset, reason.to_owned());
@@ -252,10 +252,14 @@ impl<K: FnMut(Record) -> ControlFlow<()>> Scan<K> {
         &mut self,
         segment: &Segment,
         offset: u64,
-        end: u64,
+        remainder: &Remainder,
         reason: &str,
         below: Option<u64>,
     ) -> Result<(), JournalError> {
+        let (end, next) = (remainder.end, self.next_revision);
+        if below == Some(next) && torn_seal(segment, offset, remainder, next)?.is_some() {
+            return Ok(());
+        }
         if end > offset {
             self.find(offset, end - offset, reason.to_owned());
             let bound = below.unwrap_or(self.next_revision + end - offset);

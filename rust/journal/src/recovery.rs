@@ -1,7 +1,9 @@
 //! Opens the journal in a directory: checks every batch, distinguishes a torn end from damage, and truncates a torn end.
 //!
 //! One batch is written and synced at a time, so that a crash leaves at most one torn batch, the last of the last segment,
-//! followed by zeros. Any other incomplete batch was complete once, and was acknowledged: it is damage, and refused.
+//! followed by zeros, or a torn seal of the segment before. A torn seal is finished: it holds nothing, and the next segment
+//! says whether a batch is missing before it. Any other incomplete batch was complete once, and was acknowledged: it is
+//! damage, and refused.
 //! Nothing on disk is changed before everything has been read and accepted.
 //!
 //! A torn or missing end is refused, too, if it lies at or below the last applied revision, or below the one that the note
@@ -12,11 +14,12 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::sync::Arc;
 
-use super::batches::{Batches, Found, Remainder, read_remainder};
+use super::batches::{Batches, Found, Remainder, read_remainder, torn_seal};
 use super::directory::Directory;
 use super::error::is_lack;
 use super::failpoints::{self, Point};
 use super::faults::{Fault, is_planted};
+use super::format::BATCH_HEADER_BYTES;
 use super::reach::{Note, Reached};
 use super::segment::{Segment, Spare};
 use super::{Cut, JournalError, Options, Recovery};
@@ -97,6 +100,9 @@ fn recover(
     survey.check_reach(&active, options, note.reached())?;
     let tear = survey.tear.as_ref();
     let cut = tear.map(|tear| tear.cut(directory, &active)).transpose()?;
+    for seal in &survey.torn_seals {
+        seal.finish(&segments)?;
+    }
     let hardened = survey.harden(&active).and_then(|()| directory.sync());
     hardened.map_err(|source| active.refused(source))?;
     let recovery = Recovery {
@@ -166,12 +172,30 @@ struct Survey {
     /// Where the last whole batch of that segment begins.
     last_batch: Option<u64>,
     tear: Option<Tear>,
+    torn_seals: Vec<TornSeal>,
 }
 
 /// Bytes behind the last whole batch that never were one.
 struct Tear {
     from: u64,
     to: u64,
+}
+
+/// A seal of which only some bytes reached the disk: in which segment, where, and all that belongs there.
+struct TornSeal {
+    segment: usize,
+    offset: u64,
+    seal: [u8; BATCH_HEADER_BYTES],
+}
+
+impl TornSeal {
+    fn finish(&self, segments: &[Arc<Segment>]) -> Result<(), JournalError> {
+        let segment = &segments[self.segment];
+        let written = segment.write(&self.seal, self.offset);
+        written
+            .and_then(|()| segment.sync())
+            .map_err(|source| segment.refused(source))
+    }
 }
 
 impl Survey {
@@ -186,14 +210,15 @@ impl Survey {
             end: Segment::BEGIN,
             last_batch: None,
             tear: None,
+            torn_seals: Vec::new(),
         };
         for (index, segment) in segments.iter().enumerate() {
-            survey.read(segment, index + 1 == segments.len())?;
+            survey.read(segment, index, index + 1 == segments.len())?;
         }
         Ok(survey)
     }
 
-    fn read(&mut self, segment: &Segment, is_last: bool) -> Result<(), JournalError> {
+    fn read(&mut self, segment: &Segment, index: usize, is_last: bool) -> Result<(), JournalError> {
         self.expect(segment, 0, segment.header.first_revision)?;
         let mut batches = Batches::new(segment, Segment::BEGIN);
         self.last_batch = None;
@@ -204,6 +229,17 @@ impl Survey {
             return Err(segment.damaged(self.end, missing));
         }
         let remainder = read_remainder(segment, self.end)?;
+        if !is_last && remainder.end > 0 && matches!(stop, Stop::Unsealed(_)) {
+            let (offset, next) = (self.end, self.next_revision);
+            if let Some(seal) = torn_seal(segment, offset, &remainder, next)? {
+                self.torn_seals.push(TornSeal {
+                    segment: index,
+                    offset,
+                    seal,
+                });
+                return Ok(());
+            }
+        }
         self.judge(segment, &stop, &remainder, is_last)
     }
 

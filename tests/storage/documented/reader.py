@@ -114,6 +114,14 @@ class Segment:
         is_full = sum(_padded(RECORD_BYTES + len(record.payload)) for record in records) == size
         return (header, records) if is_full and len(records) == header.number("records") else None
 
+    def has_torn_seal(self, end: int, revision: int) -> bool:
+        """Whether nothing lies behind an offset but some bytes of the seal that says which revision comes next."""
+        fields = u32(checksum()) + u32(0) + u32(0) + u32(0) + u64(revision)
+        own = self.header["store_id"], self.header["first_revision"], u64(end), fields
+        seal = constant(BATCH, "magic").encode() + u32(checksum(*own)) + fields
+        rest = self.data[end:].rstrip(b"\0")
+        return len(rest) <= len(seal) and all(found in (0, byte) for found, byte in zip(rest, seal, strict=False))
+
     def has_later_batch(self, end: int) -> bool:
         """Whether a batch header lies behind an offset."""
         magic, at = constant(BATCH, "magic").encode(), end
@@ -193,6 +201,8 @@ class Journal:
         rest = segment.data[end:].rstrip(b"\0")
         if is_sealed and is_last:
             raise Refused(f"{segment.name}: its successor is missing")
+        if rest and not is_sealed and not is_last and segment.has_torn_seal(end, self._next):
+            return
         if rest and (is_sealed or not is_last or segment.has_later_batch(end)):
             raise Refused(f"{segment.name}: damaged at {end}")
         if rest:

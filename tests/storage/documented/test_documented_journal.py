@@ -116,9 +116,9 @@ def change_page(files: list[Path], _: Journal, *, name: str, value: bytes) -> No
     overwrite(files[-1], 0, bytes(page))
 
 
-def change_seal(files: list[Path], journal: Journal, *, value: bytes) -> None:
+def change_seal(files: list[Path], journal: Journal, *, value: bytes, at: int = 0) -> None:
     [*_, (_, end)] = journal.segments[0].batches
-    overwrite(files[0], end, value)
+    overwrite(files[0], end + at, value)
 
 
 END = (1 << 20) - 1
@@ -129,6 +129,8 @@ JUDGED: dict[str, tuple[str, Harm]] = {
     "a batch in another place": ("torn", copy_batch),
     "a byte far behind the end": ("torn", lambda files, _: overwrite(files[-1], END, b"x")),
     "no seal": ("whole", partial(change_seal, value=bytes(32))),
+    "the first half of a seal": ("whole", partial(change_seal, value=bytes(16), at=16)),
+    "the second half of a seal": ("whole", partial(change_seal, value=bytes(16))),
     "a damaged seal": ("refused", partial(change_seal, value=b"x")),
     "bytes behind a seal": ("refused", lambda files, _: overwrite(files[0], END, b"x")),
     "a damaged batch before others": ("refused", lambda files, _: overwrite(files[-1], 4096 + 40, b"xxxx")),

@@ -379,6 +379,37 @@ fn a_torn_end_at_or_below_what_was_applied_is_refused() {
     assert!(Journal::open(directory.path(), applied(4)).is_ok());
 }
 
+#[test]
+fn a_seal_of_which_a_part_reached_the_disk_is_finished() {
+    let original = original(STORE, 0);
+    let seals = original.written.iter().filter(|batch| batch.is_seal);
+    let applied = original.last_revision();
+    for seal in seals {
+        for kept in 1..seal.bytes.len() {
+            for lost in [
+                seal.bytes.start..seal.bytes.start + kept,
+                seal.bytes.start + kept..seal.bytes.end,
+            ] {
+                let mut image = original.image.clone();
+                image.file(&seal.segment)[lost].fill(0);
+                assert_eq!(judge(&original, &image, applied), Ok(Verdict::Whole));
+                let left = &image.file(&seal.segment)[seal.bytes.clone()];
+                if left.iter().all(|byte| *byte == 0) {
+                    continue; // It was never begun.
+                }
+                let directory = scratch();
+                image.write(directory.path());
+                drop(Journal::open(directory.path(), small_segments()).unwrap());
+                let (found, whole) = (Image::read(directory.path()), &original.image);
+                assert!(found.0[&seal.segment] == whole.0[&seal.segment]);
+            }
+        }
+        let mut image = original.image.clone();
+        image.file(&seal.segment)[seal.bytes.end - 1] ^= 1;
+        assert_eq!(judge(&original, &image, applied), Ok(Verdict::Refused));
+    }
+}
+
 /// A batch's checksum holds at its own place only, so that a copy of it is as little a batch as any other bytes.
 #[test]
 fn a_copy_of_a_batch_behind_the_last_one_is_cut_and_proves_nothing() {
