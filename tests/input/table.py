@@ -272,7 +272,15 @@ TEMPLATES: dict[str, Json] = {
     "remora.v1.SaidMessages": {"conversation_id": "c"},
     "remora.v1.Fact": FACT,
     "remora.v1.StaticFact": {"content": "c"},
-    "remora.v1.Record.fact": {**FACT, "id": FACT_ID, "user_id": "u", "valid_from": EPOCH, "record_time": EPOCH},
+    "remora.v1.Record.fact": {
+        **FACT,
+        "id": FACT_ID,
+        "user_id": "u",
+        "valid_from": EPOCH,
+        "record_time": EPOCH,
+        "mentions": 1,
+    },
+    "remora.v1.StaticFacts.facts": {"id": "f", "content": "c"},
     "remora.v1.Record.static_facts": {"update_time": EPOCH},
     "remora.v1.Record.memory_item": MEMORY_ITEM,
     "remora.v1.Record.vector_collection": {"id": "c", "create_time": EPOCH},
@@ -282,6 +290,11 @@ TEMPLATES: dict[str, Json] = {
     "remora.v1.Record.timeline_event": {**EVENT, "start_time": EPOCH, "create_time": EPOCH},
 }
 """The least that messages within requests need, where that is not nothing: by the message or a field that has it."""
+
+
+def _static_facts(count: int) -> list[Json]:
+    """So many static facts."""
+    return [{"id": str(number), "content": "c"} for number in range(count)]
 
 
 def _kept_by(count: int) -> list[Json]:
@@ -368,6 +381,12 @@ BY_PLACE: dict[str, Values] = {
     ),
     "EditWorkingMemoryRequest.mode": Values((0, 1), (3, -1, 2**31 - 1)),  # text is not appended to JSON
     "ImportRecordsRequest.records.fact.id": Values((FACT_ID,), ("", "f", FACT_ID[:-1], f"{FACT_ID}x", FACT_ID[1:])),
+    "ImportRecordsRequest.records.fact.mentions": Values((1, 2**31 - 1), (0, -1)),
+    "ImportRecordsRequest.records.fact.valid_to.seconds": Values((0, 253_402_300_799), (253_402_300_800,)),
+    "ImportRecordsRequest.records.static_facts.facts": Values(
+        ([], _static_facts(1), _static_facts(1_000)), (_static_facts(1_001),)
+    ),
+    "ImportRecordsRequest.records.static_facts.facts.id": Values(texts(1, 512).accepted, texts(1, 512).refused),
     "ImportRecordsRequest.records.fact.cease_time.seconds": Values((0, 253_402_300_799), (253_402_300_800,)),
     "ImportRecordsRequest.records.fact.subject": Values((), texts(1, 512).refused),
     "ImportRecordsRequest.records.fact.predicate": Values((), texts(1, 512).refused),

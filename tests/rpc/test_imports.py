@@ -66,6 +66,48 @@ def test_a_fact_whose_version_is_another_is_forgotten_as_others_are(caller: Dire
     assert recorded(caller) == []
 
 
+@pytest.mark.parametrize(
+    ("given", "wrong"),
+    [({"mentions": 0}, "mentions"), ({"mentions": -1}, "mentions"), ({"valid_to": {"seconds": -9}}, "valid_to")],
+)
+def test_a_fact_is_one_that_was_said_and_ends_behind_its_beginning(
+    caller: DirectCaller, fact: pb.Record, given: dict[str, Any], wrong: str
+) -> None:
+    fact.fact.ClearField(wrong)  # type: ignore[arg-type]
+    fact.fact.MergeFrom(Fact(**given))
+
+    assert refused(caller, fact) == [f"records[0].fact.{wrong}"]
+    assert recorded(caller) == []
+
+
+def test_the_times_of_a_facts_sources_are_kept_to_the_microsecond(caller: DirectCaller, fact: pb.Record) -> None:
+    fact.fact.sources.add(conversation_id="c", message_id="m").sent_time.nanos = 1_999
+    ask(caller, "ImportRecords", pb.ImportRecordsRequest(records=[fact]))
+
+    [found] = recorded(caller)
+    assert [source.sent_time.nanos for source in found.sources] == [1_000]
+
+
+@pytest.mark.parametrize("ids", [["a", ""], ["a", "a"]])
+def test_static_facts_have_ids_of_their_own(caller: DirectCaller, ids: list[str]) -> None:
+    facts: Any = [{"id": each, "content": "It rains."} for each in ids]
+    record = pb.Record(static_facts={"facts": facts, "update_time": AT})  # type: ignore[arg-type]
+
+    assert refused(caller, record) == ["records[0].static_facts.facts[1].id"]
+
+
+def test_a_summary_is_of_the_user_of_its_conversation(caller: DirectCaller) -> None:
+    summary: Any = {"conversation_id": "c", "covers_through_sequence": 1, "text": "Rain.", "create_time": AT}
+    chat = {"id": "c", "user_id": "u", "create_time": AT, "update_time": AT}
+    records: Any = [{"conversation": {"conversation": chat}}, {"conversation_summary": {**summary, "user_id": "v"}}]
+
+    answer = caller.call("ImportRecords", pb.ImportRecordsRequest(records=records).SerializeToString())
+
+    assert answer.reason == "CONVERSATION_NOT_FOUND"
+    records[1]["conversation_summary"]["user_id"] = "u"
+    assert ask(caller, "ImportRecords", pb.ImportRecordsRequest(records=records)).imported_records == 2  # type: ignore[attr-defined]
+
+
 def test_a_fact_that_was_said_very_often_can_be_said_again(caller: DirectCaller, fact: pb.Record) -> None:
     fact.fact.mentions = 2**31 - 1
     fact.fact.earlier_sources.append(1)
@@ -83,6 +125,7 @@ def test_a_fact_that_was_said_very_often_can_be_said_again(caller: DirectCaller,
         ("m", b"abc", "values"),
         ("m", VALUES[:8] + b"\x00\x00\xc0\x7f", "values"),
         ("m", bytes(12), "values"),
+        ("m", 2 * VALUES, "values"),
         ("", VALUES, "model"),
     ],
 )

@@ -22,7 +22,7 @@ from remora.v1 import store_service_pb2 as store
 from remora.v1 import text_service_pb2 as text
 from remora.v1 import vector_service_pb2 as vectors
 from remora.v1 import workflow_service_pb2 as workflows
-from remora.v1.fact_pb2 import Fact, FactTimes
+from remora.v1.fact_pb2 import Fact, FactTimes, StaticFacts
 from remora.v1.filter_pb2 import Condition, Filter, Filters, Operator
 from remora.v1.log_record_pb2 import LogRecord
 from remora.v1.memory_item_pb2 import MemoryItem, MemoryItemFilter
@@ -96,10 +96,14 @@ REQUIRED_WITHIN: Mapping[str, Sequence[str]] = {
 
 
 def _is_vector(dimension_of: DimensionOf, embedding: Embedding) -> None:
-    bits, count = _require_finite(embedding.values, "values"), len(embedding.values) // FLOAT_BYTES
+    _vector_of_model(dimension_of, embedding.model, embedding.values)
+
+
+def _vector_of_model(dimension_of: DimensionOf, model: str, values: bytes) -> None:
+    bits, count = _require_finite(values, "values"), len(values) // FLOAT_BYTES
     if not bits & _float_bits(count).magnitudes:
         raise Violation("must not be all zero", "values")
-    dimension = dimension_of(embedding.model)
+    dimension = dimension_of(model)
     if dimension and count != dimension:
         raise Violation(f"must have the model's {dimension} dimensions", "values")
 
@@ -456,32 +460,43 @@ def _one_valid_time(times: FactTimes) -> None:
         raise Violation("must be unset where at_any_time is set", "valid_at")
 
 
-def _imported(record: Record) -> None:
+def _imported(dimension_of: DimensionOf, record: Record) -> None:
     """What only an import could break, because the server makes it otherwise."""
-    kind = record.WhichOneof("kind")
-    check = _OF_IMPORTED.get(kind or "")
-    if check is not None:
-        try:
-            check(getattr(record, str(kind)))
-        except Violation as violation:
-            raise violation.under(str(kind)) from None
+    kind = str(record.WhichOneof("kind"))
+    given = getattr(record, kind, None)
+    try:
+        match given:
+            case Fact():
+                _imported_fact(given)
+                _imported_vector(dimension_of, given)
+            case MemoryItem():
+                _imported_vector(dimension_of, given)
+            case VectorCollection():
+                _imported_collection(given)
+            case StaticFacts():
+                _imported_static_facts(given)
+    except Violation as violation:
+        raise violation.under(kind) from None
 
 
 def _imported_fact(fact: Fact) -> None:
     if not is_id_of(fact.id, FactDraft(fact.subject, fact.predicate, fact.object)):
         raise Violation("is not the id of what the fact says", "id")
+    if fact.mentions < 1:
+        raise Violation("must be at least 1", "mentions")
+    begin, end = ((time.seconds, time.nanos) for time in (fact.valid_from, fact.valid_to))
+    if fact.HasField("valid_to") and end < begin:
+        raise Violation("must not be before valid_from", "valid_to")
     if fact.cease_time.seconds < 0:
         raise Violation("must not be before 1970", "cease_time")
-    _imported_vector(fact)
 
 
-def _imported_vector(given: Fact | MemoryItem) -> None:
+def _imported_vector(dimension_of: DimensionOf, given: Fact | MemoryItem) -> None:
     if not given.values:
         return  # with a model, it has refused the text
     if not given.model:
         raise Violation("is required where there are values", "model")
-    if not _require_finite(given.values, "values"):
-        raise Violation("must not be all zero", "values")
+    _vector_of_model(dimension_of, given.model, given.values)
 
 
 def _imported_collection(given: VectorCollection) -> None:
@@ -489,20 +504,21 @@ def _imported_collection(given: VectorCollection) -> None:
         raise Violation("must be that of the collection, or 0", "current_dimension")
 
 
-_OF_IMPORTED: Mapping[str, Rule] = {
-    "fact": _imported_fact,
-    "memory_item": _imported_vector,
-    "vector_collection": _imported_collection,
-}
+def _imported_static_facts(given: StaticFacts) -> None:
+    for number, fact in enumerate(given.facts):
+        if not fact.id:
+            raise Violation("is required", f"facts[{number}].id")
+    _static_facts(given)
+
 
 MAX_STATIC_BYTES = 1 << 20
 
 
-def _static_facts(request: memory.SetStaticFactsRequest) -> None:
-    if sum(len(fact.content.encode()) for fact in request.facts) > MAX_STATIC_BYTES:
+def _static_facts(given: memory.SetStaticFactsRequest | StaticFacts) -> None:
+    if sum(len(fact.content.encode()) for fact in given.facts) > MAX_STATIC_BYTES:
         raise Violation("must have at most 1 MiB of contents together", "facts")
     seen = set[str]()
-    for number, fact in enumerate(request.facts):
+    for number, fact in enumerate(given.facts):
         if fact.id in seen:
             raise Violation("is the id of another of these facts, too", f"facts[{number}].id")
         seen |= {fact.id} - {""}
@@ -531,7 +547,6 @@ TOGETHER: Mapping[str, Rule] = {
     "remora.v1.DeleteMemoryItemsRequest": _user_with_filter,
     "remora.v1.FactTimes": _one_valid_time,
     "remora.v1.SetStaticFactsRequest": _static_facts,
-    "remora.v1.Record": _imported,
     "remora.v1.EditWorkingMemoryRequest": _schema_of_json,
     "remora.v1.SearchOptions": _of_profile,
     "remora.v1.SearchMessagesRequest": _vectors_by_vector,
@@ -565,7 +580,11 @@ class Limits:
     """
 
     def __init__(self, dimension_of: DimensionOf, *, remembered: Collection[str] = REMEMBERED) -> None:
-        together: dict[str, Rule] = {**TOGETHER, Embedding.DESCRIPTOR.full_name: partial(_is_vector, dimension_of)}
+        of_models: dict[str, Rule] = {
+            Embedding.DESCRIPTOR.full_name: partial(_is_vector, dimension_of),
+            Record.DESCRIPTOR.full_name: partial(_imported, dimension_of),
+        }
+        together = {**TOGETHER, **of_models}
         self._rules = RequestRules(options.of_contract(), together, REQUIRED_WITHIN, remembered)
 
     def rules(self, request_type: type[AnyMessage]) -> Rule:

@@ -122,7 +122,12 @@ def _cut_times(given: ProtobufMessage) -> None:
     for field, value in given.ListFields():
         if isinstance(value, Timestamp):
             _cut_to_micros(value)
-        elif field.message_type is not None and not field.is_repeated:
+        elif field.message_type is None or field.message_type.GetOptions().map_entry:
+            continue
+        elif field.is_repeated:
+            for each in value:
+                _cut_times(each)
+        else:
             _cut_times(value)
 
 

@@ -18,6 +18,7 @@ from remora.v1.vector_pb2 import Vector, VectorCollection
 from remora.v1.workflow_pb2 import WorkflowStep
 from remora_server import wire
 from remora_server.domain.calls import Outcome, Write
+from remora_server.domain.conversations import require_owner
 from remora_server.domain.errors import ConversationNotFound, InvalidField, RecordConflict
 from remora_server.domain.messages import ConversationView, Plan
 from remora_server.domain.transfers import (
@@ -163,10 +164,14 @@ class Imports:
     def _behind_summaries(
         self, write: Write, conversation_id: str, plan: Plan, drafts: Sequence[_Draft], now: int
     ) -> list[changes.Change]:
-        """The window of a conversation without one begins behind the summary that is imported."""
-        summaries = [each.message for each in drafts if isinstance(each.message, ConversationSummary)]
-        moves = [self._windows.behind_imported(write, conversation_id, plan, summary, now) for summary in summaries]
-        return self._records.changes(write, [put for puts in moves for put in puts])
+        """The window of a conversation without one begins behind the summary that is imported. Raises
+        ConversationNotFound for one of a user who does not own it.
+        """
+        moves: list[Move] = []
+        for summary in (each.message for each in drafts if isinstance(each.message, ConversationSummary)):
+            require_owner(plan.head.user_id, summary.user_id, conversation_id)
+            moves += self._windows.behind_imported(write, conversation_id, plan, summary, now)
+        return self._records.changes(write, moves)
 
     def _planned(self, write: Write, plan: Plan, before: Sequence[changes.Change], outcome: Outcome) -> Planned:
         counts = self._count_tokens([put.draft.text for put in plan.puts]) if plan.puts else []
