@@ -40,6 +40,12 @@ def test_a_value_is_joined_of_its_parts(server: ScriptedServer) -> None:
     assert [request.offset for request in server.requests(wire.ReadCheckpointValueRequest)] == [0, 3]
 
 
+def test_the_type_of_an_empty_value_that_has_no_room_is_read(server: ScriptedServer) -> None:
+    value = read(server, part(b"", 0, 7, "null"), size=0)
+
+    assert (value.data, value.type) == (b"", "null")
+
+
 @pytest.mark.parametrize("size", [2, 4, 9])
 def test_a_value_that_is_replaced_meanwhile_is_read_from_its_beginning(server: ScriptedServer, size: int) -> None:
     whole = b"new value"[:size]

@@ -170,8 +170,8 @@ class Missing:
         self._revision = 0
 
     def __bool__(self) -> bool:
-        """Whether a part is missing."""
-        return self.request.offset < self._size
+        """Whether a part is missing; of an empty value, its type is."""
+        return not self._parts or self.request.offset < self._size
 
     def add(self, part: wire.ReadCheckpointValueResponse) -> None:
         """Takes the next part; if it is of another value than those before, all are read again."""
