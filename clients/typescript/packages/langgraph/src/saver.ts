@@ -37,6 +37,10 @@ import { fromWire, type Place, serialised, toWire } from "./values.js";
 
 const OWN = ["serde"] as const satisfies readonly (keyof RemoraSaverOptions)[];
 const MOST_PER_PAGE = 1_000;
+/** Ids of one request. */
+const MOST_IDS = 1_000;
+/** Writes of one message. */
+const MOST_WRITES = 10_000;
 /** More than the version of a channel, or the index of a write, takes with what is around it. */
 const CHANNEL_BYTES = 64;
 /** The places of special writes. In an object, a channel that is called `constructor` would have one. */
@@ -196,9 +200,9 @@ export class RemoraSaver extends BaseCheckpointSaver {
     const common = { name: withoutUser(name), userId: name.userId, taskId, taskPath };
     const [special, ordinary] = [all.filter(({ index }) => index < 0), all.filter(({ index }) => index >= 0)];
     const tasks = [
-      { ...common, writes: special, replace: true },
-      { ...common, writes: ordinary, replace: false },
-    ].filter((task) => task.writes.length > 0);
+      ...inGroups(special, MOST_WRITES).map((some) => ({ ...common, writes: some, replace: true })),
+      ...inGroups(ordinary, MOST_WRITES).map((some) => ({ ...common, writes: some, replace: false })),
+    ];
     if (tasks.length > 0) {
       const bytes = bytesOf(sent) + bytesOfNames(writes.map(([channel]) => channel));
       await aboutCheckpoints(this.#saves.add({ writes: tasks, bytes }));
@@ -212,7 +216,7 @@ export class RemoraSaver extends BaseCheckpointSaver {
   /** Deletes the checkpoints of some runs, in all threads. */
   async deleteForRuns(runIds: readonly string[]): Promise<void> {
     requireList("runIds", runIds);
-    for (const some of inThousands(runIds)) {
+    for (const some of inGroups(runIds, MOST_IDS)) {
       await this.client.checkpoints.deleteRuns({ runIds: some });
     }
   }
@@ -233,7 +237,7 @@ export class RemoraSaver extends BaseCheckpointSaver {
       throw new Error(`Unknown strategy ${JSON.stringify(strategy)}: it is "keep_latest" or "delete".`);
     }
     requireList("threadIds", threadIds);
-    for (const some of inThousands(threadIds.map(textOf))) {
+    for (const some of inGroups(threadIds.map(textOf), MOST_IDS)) {
       await this.client.checkpoints.pruneThreads({ threadIds: some, strategy: STRATEGIES[strategy] });
     }
   }
@@ -436,10 +440,10 @@ function textOf(threadId: ThreadId): string {
   return typeof threadId === "number" ? String(threadId) : threadId;
 }
 
-/** Ids, as many at a time as one request takes. */
-function inThousands(ids: readonly string[]): string[][] {
-  return Array.from({ length: Math.ceil(ids.length / 1_000) }, (_, group) =>
-    ids.slice(group * 1_000, (group + 1) * 1_000),
+/** Items in groups of `most` and a rest, in their order. */
+function inGroups<Item>(items: readonly Item[], most: number): Item[][] {
+  return Array.from({ length: Math.ceil(items.length / most) }, (_, group) =>
+    items.slice(group * most, (group + 1) * most),
   );
 }
 

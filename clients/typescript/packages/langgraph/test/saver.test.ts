@@ -218,6 +218,20 @@ describe("a saver", () => {
     client.close();
   });
 
+  test("keeps more writes of a task than one message takes", async () => {
+    const saver = new RemoraSaver(fresh());
+    const config = await put(saver, thread(), checkpoint({}));
+    const sent = Array.from({ length: 25_000 }, (_, place): [string, number] => ["x", place]);
+
+    await saver.putWrites(config, sent, "task");
+
+    const found = await saver.getTuple(config);
+    assert.deepEqual(
+      found?.pendingWrites,
+      sent.map(([channel, value]) => ["task", channel, value]),
+    );
+  });
+
   test("sends checkpoints of many channels in as many calls as they need", async () => {
     const saver = new RemoraSaver(fresh());
     const versions = Object.fromEntries(
