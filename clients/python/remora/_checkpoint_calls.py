@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from remora._requests import REQUEST_BYTES
-from remora._saved_checkpoints import PARTS_AT_ONCE, Missing, Saved, in_requests, in_turns, omitted
+from remora._saved_checkpoints import PARTS_AT_ONCE, Missing, Saved, in_requests, in_turns, missing_in_turns, omitted
 from remora._sync.client import Remora
 from remora.v1 import checkpoint_service_pb2 as wire
 from remora.v1.checkpoint_pb2 import ChannelVersion, Checkpoint
@@ -109,9 +109,7 @@ class Blocking:
     def history(self, request: wire.ListChannelHistoryRequest) -> list[wire.ChannelHistoryStep]:
         """All steps of a history."""
         steps = list(self._steps(request))
-        for step in steps:
-            for value, read in omitted(step, request.name):
-                self._fill(value, read)
+        self._fill(found for step in steps for found in omitted(step, request.name))
         return steps
 
     def _steps(self, request: wire.ListChannelHistoryRequest) -> Iterator[wire.ChannelHistoryStep]:
@@ -128,14 +126,17 @@ class Blocking:
         return self._calls.write(method(self._stubs), request, self._timeout * LONG_WORK)
 
     def _completed(self, found: wire.FoundCheckpoint, name: wire.CheckpointName) -> wire.FoundCheckpoint:
-        for value, request in omitted(found, name):
-            self._fill(value, request)
+        self._fill(omitted(found, name))
         return found
 
-    def _fill(self, value: wire.Value, request: wire.ReadCheckpointValueRequest) -> None:
-        missing = Missing(value, request)
-        while missing:
-            missing.add(self._calls.read(self._stubs.ReadCheckpointValue, missing.request, self._timeout * LONG_WORK))
+    def _fill(self, omitted_values: Iterable[tuple[wire.Value, wire.ReadCheckpointValueRequest]]) -> None:
+        with ThreadPoolExecutor(PARTS_AT_ONCE) as threads:
+            for some in missing_in_turns(omitted_values):
+                for missing, part in zip(some, threads.map(self._read_part, some), strict=True):
+                    missing.add(part)
+
+    def _read_part(self, missing: Missing) -> Any:  # noqa: ANN401 - the reply, through the generated stub
+        return self._calls.read(self._stubs.ReadCheckpointValue, missing.request, self._timeout * LONG_WORK)
 
 
 def _value_of(channels: Iterable[ChannelVersion], channel: str) -> ChannelVersion | None:

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 from remora._requests import REQUEST_BYTES
 from remora.errors import InternalError
@@ -17,9 +17,12 @@ MOST_WRITES = 10_000
 """Writes of one message."""
 PARTS_AT_ONCE = 16
 BYTES_AT_ONCE = 4 * PART_BYTES
-"""How many parts of uploads, and how many of their bytes, are under way at once."""
+"""How many calls for parts of values, and how many of their bytes, are under way at once."""
 NO_VERSION = ""
 """The version of a value whose channel has none. LangGraph takes it for that of a channel that was never written."""
+
+
+T = TypeVar("T")
 
 
 @dataclass(slots=True)
@@ -106,14 +109,18 @@ def _parts_of(task: wire.TaskWrites) -> Iterator[wire.TaskWrites]:
 
 def in_turns(uploads: Iterable[Upload]) -> Iterator[list[wire.UploadCheckpointPartRequest]]:
     """The parts of uploads, as many at a time as are under way at once. All are to be stored before they are named."""
-    held: list[wire.UploadCheckpointPartRequest] = []
+    return _turns((part for upload in uploads for part in upload.parts()), lambda part: len(part.data))
+
+
+def _turns(items: Iterable[T], size_of: Callable[[T], int]) -> Iterator[list[T]]:
+    held: list[T] = []
     size = 0
-    for part in (part for upload in uploads for part in upload.parts()):
-        if held and (size + len(part.data) > BYTES_AT_ONCE or len(held) == PARTS_AT_ONCE):
+    for item in items:
+        if held and (size + size_of(item) > BYTES_AT_ONCE or len(held) == PARTS_AT_ONCE):
             yield held
             held, size = [], 0
-        held.append(part)
-        size += len(part.data)
+        held.append(item)
+        size += size_of(item)
     if held:
         yield held
 
@@ -158,6 +165,17 @@ def omitted(
             )
 
 
+def missing_in_turns(
+    omitted_values: Iterable[tuple[wire.Value, wire.ReadCheckpointValueRequest]],
+) -> Iterator[list["Missing"]]:
+    """Values that replies had no room for, as many at a time as are read at once, until each has all of its parts."""
+    missing = (Missing(value, request) for value, request in omitted_values)
+    for turn in _turns(missing, lambda each: each.size):
+        left = turn
+        while left := [each for each in left if each]:
+            yield left
+
+
 class Missing:
     """A value that a reply had no room for, as it is read part by part. It may be replaced meanwhile."""
 
@@ -165,13 +183,14 @@ class Missing:
         self.request = request
         """What reads the next part."""
         self._value = value
-        self._size = value.size
+        self.size = value.size
+        """Its bytes."""
         self._parts: list[bytes] = []
         self._revision = 0
 
     def __bool__(self) -> bool:
         """Whether a part is missing; of an empty value, its type is."""
-        return not self._parts or self.request.offset < self._size
+        return not self._parts or self.request.offset < self.size
 
     def add(self, part: wire.ReadCheckpointValueResponse) -> None:
         """Takes the next part; if it is of another value than those before, all are read again."""
@@ -179,7 +198,7 @@ class Missing:
             self._parts.clear()
             self.request.offset = 0
             return
-        self._revision, self._size = part.value_revision, part.size
+        self._revision, self.size = part.value_revision, part.size
         self._parts.append(part.data)
         self.request.offset += len(part.data)
         if not self:

@@ -169,6 +169,71 @@ def test_long_values_are_uploaded_together(saver: RemoraSaver, monkeypatch: pyte
     assert [value for _, _, value in found.pending_writes or []] == lists
 
 
+def many_values() -> dict[str, tuple[str, bytes]]:
+    """The values of channels, twice as many as a reply has room for."""
+    return {f"c{number}": ("1", b"x" * 100_000) for number in range(70)}
+
+
+def test_values_that_have_no_room_in_a_reply_are_read_together(
+    saver: RemoraSaver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    together = threading.Barrier(16)
+    calls = saver._server.blocking._calls
+    read = calls.read
+    made = checkpoint("1", **many_values())
+    at = put(saver, config("t"), made)
+    first = iter(range(16))
+
+    def read_beside_others(method: Any, request: Any, *others: Any) -> Any:  # noqa: ANN401 - any call
+        if isinstance(request, wire.ReadCheckpointValueRequest) and next(first, None) is not None:
+            together.wait(PATIENCE)
+        return read(method, request, *others)
+
+    monkeypatch.setattr(calls, "read", read_beside_others)
+
+    assert values_of(saver, at) == made["channel_values"]
+
+
+async def test_coroutines_read_values_that_have_no_room_in_a_reply_together(
+    server: Server, tenant: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with RemoraSaver(server.endpoint, tenant=tenant, timeout=PATIENCE) as saver:
+        calls = saver._server.concurrent._calls
+        read = calls.read
+        under_way = most = 0
+
+        async def counted(method: Any, request: Any, *others: Any) -> Any:  # noqa: ANN401 - any call
+            nonlocal under_way, most
+            if not isinstance(request, wire.ReadCheckpointValueRequest):
+                return await read(method, request, *others)
+            under_way += 1
+            most = max(most, under_way)
+            try:
+                return await read(method, request, *others)
+            finally:
+                under_way -= 1
+
+        monkeypatch.setattr(calls, "read", counted)
+        made = checkpoint("1", **many_values())
+        at = await saver.aput(config("t"), made, {}, made["channel_versions"])
+
+        found = await saver.aget_tuple(at)
+
+    assert found is not None
+    assert found.checkpoint["channel_values"] == made["channel_values"]
+    assert most == 16
+
+
+def test_channels_without_a_value_come_back_from_a_full_reply(saver: RemoraSaver) -> None:
+    full = {f"a{number}": ("1", b"x" * 100_000) for number in range(32)}
+    empty = {f"b{number:0200}": ("1", None) for number in range(2_000)}
+    made = checkpoint("1", **full, **empty)
+
+    at = put(saver, config("t"), made)
+
+    assert values_of(saver, at) == made["channel_values"]
+
+
 def test_bytes_of_every_kind_come_back(saver: RemoraSaver) -> None:
     values = [b"tea", bytearray(b"tea"), b"", bytearray()]
     channels = {f"c{number}": ("1", value) for number, value in enumerate(values)}

@@ -13,7 +13,7 @@ from typing import Any, Generic, TypeVar
 from remora import AsyncRemora, Remora
 from remora._checkpoint_calls import LONG_WORK, Blocking, name_of, new_id
 from remora._requests import REQUEST_BYTES
-from remora._saved_checkpoints import MOST_AT_ONCE, Missing, Saved, in_requests, in_turns, omitted
+from remora._saved_checkpoints import MOST_AT_ONCE, Missing, Saved, in_requests, in_turns, missing_in_turns, omitted
 from remora._status import closed_meanwhile
 from remora.errors import DeadlineExceededError, RemoraError, UnavailableError
 from remora.v1 import checkpoint_service_pb2 as wire
@@ -128,13 +128,12 @@ class Concurrent:
         steps: list[wire.ChannelHistoryStep] = []
         while True:
             page = await self._calls.read(self._stubs.ListChannelHistory, request)
-            for step in page.steps:
-                for value, read in omitted(step, request.name):
-                    await self._fill(value, read)
-                steps.append(step)
+            steps.extend(page.steps)
             if not page.next_page_token:
-                return steps
+                break
             request.page_token = page.next_page_token
+        await self._fill(found for step in steps for found in omitted(step, request.name))
+        return steps
 
     async def write(self, method: Callable[[Any], Any], request: Any) -> Any:  # noqa: ANN401 - any write of the service
         """A write that goes through whole threads."""
@@ -164,15 +163,16 @@ class Concurrent:
         await self._calls.call(self._stubs.UploadCheckpointPart, part, self._timeout * LONG_WORK)
 
     async def _completed(self, found: wire.FoundCheckpoint, name: wire.CheckpointName) -> wire.FoundCheckpoint:
-        for value, request in omitted(found, name):
-            await self._fill(value, request)
+        await self._fill(omitted(found, name))
         return found
 
-    async def _fill(self, value: wire.Value, request: wire.ReadCheckpointValueRequest) -> None:
-        missing = Missing(value, request)
-        while missing:
-            patience = self._timeout * LONG_WORK
-            missing.add(await self._calls.read(self._stubs.ReadCheckpointValue, missing.request, patience))
+    async def _fill(self, omitted_values: Iterable[tuple[wire.Value, wire.ReadCheckpointValueRequest]]) -> None:
+        for some in missing_in_turns(omitted_values):
+            for missing, part in zip(some, await asyncio.gather(*map(self._read_part, some)), strict=True):
+                missing.add(part)
+
+    async def _read_part(self, missing: Missing) -> Any:  # noqa: ANN401 - the reply, through the generated stub
+        return await self._calls.read(self._stubs.ReadCheckpointValue, missing.request, self._timeout * LONG_WORK)
 
 
 class Tick(Generic[T, R]):

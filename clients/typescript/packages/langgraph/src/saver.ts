@@ -22,18 +22,17 @@ import {
 import { ClientConnection, type ConnectionOptions, pages, refuseMisspelt, type Remora, shown } from "@remora/client";
 import {
   type ChannelHistoryStep,
-  type ChannelVersion,
+  type ChannelValue,
   ChannelVersionSchema,
   type FoundCheckpoint,
   type PendingWrite as FoundWrite,
   PruneStrategy,
-  type Value,
   type Version,
   type VersionSchema,
 } from "@remora/client/v1";
 import { aboutCheckpoints, aboutLists } from "./refusals.js";
 import { Saves } from "./saves.js";
-import { fromWire, type Place, serialised, toWire } from "./values.js";
+import { fill, fromWire, type Omitted, type Place, serialised, toWire } from "./values.js";
 
 const OWN = ["serde"] as const satisfies readonly (keyof RemoraSaverOptions)[];
 const MOST_PER_PAGE = 1_000;
@@ -260,19 +259,23 @@ export class RemoraSaver extends BaseCheckpointSaver {
     for await (const page of aboutLists(pages(this.client.checkpoints.listChannelHistory, request))) {
       steps.push(...page.steps);
     }
+    await fill(
+      this.client,
+      steps.flatMap((step) => omitted(step, { ...name, checkpointId: step.checkpointId })),
+    );
     for (const step of steps.reverse()) {
-      await this.#addStep(histories, step, { ...name, checkpointId: step.checkpointId });
+      await this.#addStep(histories, step);
     }
     return histories;
   }
 
   /** The values of a step come before its writes. */
-  async #addStep(histories: Record<string, DeltaChannelHistory>, step: ChannelHistoryStep, name: Name): Promise<void> {
-    const seeds = await this.#values(step.values, step.channels, name);
+  async #addStep(histories: Record<string, DeltaChannelHistory>, step: ChannelHistoryStep): Promise<void> {
+    const seeds = await this.#values(step.values);
     for (const [channel, seed] of Object.entries(seeds)) {
       Object.assign(histories[channel] ?? {}, { seed });
     }
-    for (const write of await this.#writes(step.writes, name)) {
+    for (const write of await this.#writes(step.writes)) {
       histories[write[1]]?.writes.push(write);
     }
   }
@@ -295,11 +298,12 @@ export class RemoraSaver extends BaseCheckpointSaver {
       channels = [],
     } = found.checkpoint ?? {};
     const name = { threadId, checkpointNs, checkpointId: id, userId: "" };
+    await fill(this.client, omitted({ ...found, channels }, name));
     const [rest, said, values, pendingWrites] = await Promise.all([
       this.serde.loadsTyped(type, data ?? new Uint8Array()) as Promise<Partial<Checkpoint>>,
       metadata?.length ? (this.#json.loadsTyped("json", metadata) as Promise<CheckpointMetadata>) : undefined,
-      this.#values(found.values, channels, name),
-      this.#writes(found.writes, name),
+      this.#values(found.values),
+      this.#writes(found.writes),
     ]);
     const checkpoint: Checkpoint = {
       ...(rest as Checkpoint),
@@ -322,36 +326,51 @@ export class RemoraSaver extends BaseCheckpointSaver {
   /** Before version 4, what a step sent to tasks was among the writes of the parent, and is now a channel. */
   async #migrateSends(checkpoint: Checkpoint, parent: Name): Promise<void> {
     const found = await this.#found(parent);
-    const writes = await this.#writes(found?.writes.filter(({ channel }) => channel === TASKS) ?? [], parent);
+    const sends = found?.writes.filter(({ channel }) => channel === TASKS) ?? [];
+    await fill(this.client, omitted({ values: [], channels: [], writes: sends }, parent));
+    const writes = await this.#writes(sends);
     const versions = Object.values(checkpoint.channel_versions);
     checkpoint.channel_values[TASKS] = writes.map(([, , value]) => value);
     checkpoint.channel_versions[TASKS] =
       versions.length > 0 ? maxChannelVersion(...versions) : this.getNextVersion(undefined);
   }
 
-  async #values(
-    values: readonly { channel: string; value?: Value | undefined }[],
-    channels: readonly ChannelVersion[],
-    name: Name,
-  ): Promise<Record<string, unknown>> {
-    const versions = new Map(channels.map((channel) => [channel.channel, channel]));
-    const read = values.map(async ({ channel, value }) => {
-      const version = versions.get(channel) ?? create(ChannelVersionSchema, { channel });
-      const request = { ...whereOf(name), value: { case: "channel" as const, value: version } };
-      return [channel, value && (await fromWire(this.client, this.serde, value, request))] as const;
-    });
+  async #values(values: readonly ChannelValue[]): Promise<Record<string, unknown>> {
+    const read = values.map(
+      async ({ channel, value }) => [channel, value && (await fromWire(this.serde, value))] as const,
+    );
     return Object.fromEntries(await Promise.all(read));
   }
 
-  async #writes(writes: readonly FoundWrite[], name: Name): Promise<CheckpointPendingWrite[]> {
+  async #writes(writes: readonly FoundWrite[]): Promise<CheckpointPendingWrite[]> {
     return Promise.all(
-      writes.map(async ({ taskId, channel, index, value }): Promise<CheckpointPendingWrite> => {
-        const written = { checkpointId: name.checkpointId, taskId, index };
-        const request = { ...whereOf(name), value: { case: "write" as const, value: written } };
-        return [taskId, channel, value && (await fromWire(this.client, this.serde, value, request))];
-      }),
+      writes.map(async ({ taskId, channel, value }): Promise<CheckpointPendingWrite> => [
+        taskId,
+        channel,
+        value && (await fromWire(this.serde, value)),
+      ]),
     );
   }
+}
+
+/** The values that a reply had no room for: of channels of a checkpoint, and of its writes. */
+function omitted(
+  { values, channels, writes }: Pick<ChannelHistoryStep, "values" | "channels" | "writes">,
+  name: Name,
+): Omitted[] {
+  const versions = new Map(channels.map((channel) => [channel.channel, channel]));
+  const where = whereOf(name);
+  const ofChannels = values.flatMap(({ channel, value }) => {
+    const version = versions.get(channel) ?? create(ChannelVersionSchema, { channel });
+    return value?.omitted
+      ? [{ value, request: { ...where, value: { case: "channel" as const, value: version } } }]
+      : [];
+  });
+  const ofWrites = writes.flatMap(({ taskId, index, value }) => {
+    const written = { checkpointId: name.checkpointId, taskId, index };
+    return value?.omitted ? [{ value, request: { ...where, value: { case: "write" as const, value: written } } }] : [];
+  });
+  return [...ofChannels, ...ofWrites];
 }
 
 /** @throws TypeError for what is no serializer; WrongTypeError for what are no options. */

@@ -232,6 +232,30 @@ describe("a saver", () => {
     );
   });
 
+  test("sends and reads long values side by side, a few at once", async () => {
+    const most = { uploadCheckpointPart: 0, readCheckpointValue: 0 };
+    const client = new Remora(fresh());
+    for (const name of ["uploadCheckpointPart", "readCheckpointValue"] as const) {
+      let underWay = 0;
+      const rpc = client.checkpoints[name] as (request: object) => Promise<unknown>;
+      Object.assign(client.checkpoints, {
+        [name]: async (request: object) => {
+          most[name] = Math.max(most[name], ++underWay);
+          return rpc(request).finally(() => underWay--);
+        },
+      });
+    }
+    const saver = new RemoraSaver({ client });
+    const values = Object.fromEntries(Array.from({ length: 70 }, (_, place) => [`c${place}`, "x".repeat(100_000)]));
+
+    const config = await put(saver, thread(), checkpoint(values));
+    const found = await saver.getTuple(config);
+
+    assert.deepEqual(found?.checkpoint.channel_values, values);
+    assert.deepEqual(most, { uploadCheckpointPart: 16, readCheckpointValue: 16 });
+    client.close();
+  });
+
   test("sends checkpoints of many channels in as many calls as they need", async () => {
     const saver = new RemoraSaver(fresh());
     const versions = Object.fromEntries(
