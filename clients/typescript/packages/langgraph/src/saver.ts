@@ -139,7 +139,10 @@ export class RemoraSaver extends BaseCheckpointSaver {
     }
   }
 
-  /** Without `newVersions`, all channels are new: MemorySaver and SqliteSaver do not need them. */
+  /**
+   * Without `newVersions`, all channels are new: MemorySaver and SqliteSaver do not need them. So are they in a copy of a checkpoint,
+   * for which LangGraph names none: its parent is that of the original, and may have other values of the same versions.
+   */
   async put(
     config: RunnableConfig,
     checkpoint: Checkpoint,
@@ -148,7 +151,10 @@ export class RemoraSaver extends BaseCheckpointSaver {
   ): Promise<RunnableConfig> {
     const name = named(config, checkpoint.id);
     const { channel_values, channel_versions, id, ...rest } = checkpoint;
-    const held = Object.keys(newVersions).filter(
+    const isCopy =
+      (metadata as CheckpointMetadata | undefined)?.source === "fork" && Object.keys(newVersions).length === 0;
+    const news = isCopy ? channel_versions : newVersions;
+    const held = Object.keys(news).filter(
       (channel) => Object.hasOwn(channel_values, channel) && Object.hasOwn(channel_versions, channel),
     );
     const [own, said, ...values] = await Promise.all([
@@ -171,7 +177,7 @@ export class RemoraSaver extends BaseCheckpointSaver {
             channels: Object.entries(channel_versions).map(([channel, version]) => ({
               channel,
               version: versionToWire(version),
-              empty: Object.hasOwn(newVersions, channel) && !Object.hasOwn(channel_values, channel),
+              empty: Object.hasOwn(news, channel) && !Object.hasOwn(channel_values, channel),
             })),
           },
           values: held.map((channel, index) => ({ channel, value: sent[index] ?? {} })),

@@ -65,6 +65,22 @@ describe("a graph", () => {
     assert.deepEqual((await graph.getState(first.config)).values.steps, ["check", "ask", "pay yes"]);
   });
 
+  test("copies a checkpoint with its own values, where another branch has others of the same versions", async () => {
+    const graph = refunds(new RemoraSaver(fresh()));
+    await graph.invoke({ steps: [] }, thread());
+    const asked = await graph.getState(thread());
+    const paid = await graph.invoke(new Command({ resume: "yes" }), thread());
+    const first = await graph.getState(thread());
+    const forked = await graph.updateState(asked.config, { steps: ["changed"] });
+    await graph.invoke(null, forked);
+    await graph.invoke(new Command({ resume: "no" }), thread());
+
+    const copy = await graph.updateState(first.config, null, "__copy__");
+
+    const { steps, answer } = (await graph.getState(copy)).values;
+    assert.deepEqual({ steps, answer }, { steps: paid.steps, answer: "yes" });
+  });
+
   test("keeps the writes of tasks that were done when one of them failed", async () => {
     const runs: string[] = [];
     let fails = true;
