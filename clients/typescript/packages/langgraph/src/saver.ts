@@ -40,6 +40,8 @@ const MOST_PER_PAGE = 1_000;
 const MOST_IDS = 1_000;
 /** Writes of one message. */
 const MOST_WRITES = 10_000;
+/** Bytes of the path of a task, which only orders writes: that of tasks in tasks in tasks may be longer. */
+const LONGEST_PATH = 4_096;
 /** More than the version of a channel, or the index of a write, takes with what is around it. */
 const CHANNEL_BYTES = 64;
 /** The places of special writes. In an object, a channel that is called `constructor` would have one. */
@@ -202,7 +204,7 @@ export class RemoraSaver extends BaseCheckpointSaver {
       index: SPECIAL.get(channel) ?? position,
       value: sent[position] ?? {},
     }));
-    const common = { name: withoutUser(name), userId: name.userId, taskId, taskPath };
+    const common = { name: withoutUser(name), userId: name.userId, taskId, taskPath: shortened(taskPath) };
     const [special, ordinary] = [all.filter(({ index }) => index < 0), all.filter(({ index }) => index >= 0)];
     const tasks = [
       ...inGroups(special, MOST_WRITES).map((some) => ({ ...common, writes: some, replace: true })),
@@ -413,6 +415,14 @@ function named(config: RunnableConfig, checkpointId: string): Name {
     );
   }
   return { threadId: thread_id, checkpointNs: checkpoint_ns, checkpointId, userId: user_id };
+}
+
+/** As much of the path of a task as is stored. */
+function shortened(taskPath: string): string {
+  const bytes = Buffer.from(taskPath);
+  return bytes.length <= LONGEST_PATH
+    ? taskPath
+    : new TextDecoder().decode(bytes.subarray(0, LONGEST_PATH), { stream: true });
 }
 
 function placeOf({ threadId, checkpointNs, userId }: Name): Place {

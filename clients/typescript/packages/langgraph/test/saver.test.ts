@@ -196,6 +196,20 @@ describe("a saver", () => {
     );
   });
 
+  test("takes tasks that are as deep in others as they like", async () => {
+    const saver = new RemoraSaver(fresh());
+    const config = await put(saver, thread(), checkpoint({}));
+    await saver.putWrites(config, [["x", 2]], "task-2", "~b" + ", ~é".repeat(2_000));
+    await saver.putWrites(config, [["x", 1]], "task-1", "~a" + ", ~é".repeat(2_000));
+
+    const writes = (await saver.getTuple(config))?.pendingWrites;
+
+    assert.deepEqual(writes, [
+      ["task-1", "x", 1],
+      ["task-2", "x", 2],
+    ]);
+  });
+
   test("takes writes before their checkpoint", async () => {
     const saver = new RemoraSaver(fresh());
     const stored = checkpoint({});
