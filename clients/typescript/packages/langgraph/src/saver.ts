@@ -30,7 +30,7 @@ import {
   type Version,
   type VersionSchema,
 } from "@remora/client/v1";
-import { aboutCheckpoints, aboutLists } from "./refusals.js";
+import { aboutCheckpoints, aboutLists, requireText } from "./refusals.js";
 import { Saves } from "./saves.js";
 import { fill, fromWire, type Omitted, type Place, serialised, toWire } from "./values.js";
 
@@ -46,6 +46,10 @@ const LONGEST_PATH = 4_096;
 const CHANNEL_BYTES = 64;
 /** The places of special writes. In an object, a channel that is called `constructor` would have one. */
 const SPECIAL: ReadonlyMap<string, number> = new Map(Object.entries(WRITES_IDX_MAP));
+/** What of `configurable` names a checkpoint. */
+const NAMES: ReadonlySet<string> = new Set(["thread_id", "checkpoint_ns", "checkpoint_id"]);
+/** What of `configurable` may be a number. */
+const NUMBERS: ReadonlySet<string> = new Set(["thread_id"]);
 const STRATEGIES = { keep_latest: PruneStrategy.KEEP_LATEST, delete: PruneStrategy.DELETE };
 
 /** How a saver is made. */
@@ -119,6 +123,9 @@ export class RemoraSaver extends BaseCheckpointSaver {
 
   async *list(config: RunnableConfig, options: CheckpointListOptions = {}): AsyncGenerator<CheckpointTuple> {
     const { thread_id, checkpoint_ns, checkpoint_id } = textsIn(config);
+    if (config.configurable?.thread_id !== undefined) {
+      requireThread(thread_id ?? "");
+    }
     let left = options.limit ?? Infinity;
     if (left <= 0) {
       return;
@@ -151,6 +158,10 @@ export class RemoraSaver extends BaseCheckpointSaver {
     metadata: CheckpointMetadata,
     newVersions: ChannelVersions = checkpoint.channel_versions,
   ): Promise<RunnableConfig> {
+    requireObject("checkpoint", checkpoint, "");
+    requireObject("checkpoint.channel_values", checkpoint.channel_values, " of channels");
+    requireObject("checkpoint.channel_versions", checkpoint.channel_versions, " of channels");
+    requireObject("newVersions", newVersions, " of channels");
     const name = named(config, checkpoint.id);
     const { channel_values, channel_versions, id, ...rest } = checkpoint;
     const isCopy =
@@ -197,6 +208,7 @@ export class RemoraSaver extends BaseCheckpointSaver {
     if (name.checkpointId === "") {
       throw new Error('Failed to put writes: "checkpoint_id" is missing in the "configurable" of the config.');
     }
+    requireText("taskPath", taskPath);
     const values = await Promise.all(writes.map(([, value]) => serialised(this.serde, value)));
     const sent = await aboutCheckpoints(toWire(this.client, values, placeOf(name)));
     const all = writes.map(([channel], position) => ({
@@ -397,24 +409,37 @@ function unversioned({ channel_values, channel_versions }: Checkpoint): Partial<
   return values.length > 0 ? { channel_values: Object.fromEntries(values) } : {};
 }
 
-/** What of `configurable` is a text, and the thread, which may be a number. */
+/** What of `configurable` is a text, or a number in its place. @throws TypeError for a name of a checkpoint that is neither. */
 function textsIn(config: RunnableConfig): Record<string, string | undefined> {
-  const entries = Object.entries(config.configurable ?? {}).filter(
-    ([key, value]) => typeof value === "string" || (key === "thread_id" && typeof value === "number"),
-  );
-  return Object.fromEntries(entries.map(([key, value]) => [key, String(value)]));
+  requireObject("config", config, ', such as { configurable: { thread_id: "trip" } }');
+  requireObject("configurable", config.configurable ?? {}, ', such as { thread_id: "trip" }');
+  const entries = Object.entries(config.configurable ?? {}).flatMap(([key, value]: [string, unknown]) => {
+    if (typeof value === "string" || (typeof value === "number" && NUMBERS.has(key))) {
+      return [[key, String(value)]];
+    }
+    if (NAMES.has(key) && value !== undefined && value !== null) {
+      throw new TypeError(`${key} is ${shown(value)}; it must be a string.`);
+    }
+    return [];
+  });
+  return Object.fromEntries(entries) as Record<string, string | undefined>;
 }
 
 /** @throws Error for a config without a thread. */
 function named(config: RunnableConfig, checkpointId: string): Name {
-  const { thread_id, checkpoint_ns = "", user_id = "" } = textsIn(config);
-  if (thread_id === undefined || thread_id === "") {
+  const { thread_id = "", checkpoint_ns = "", user_id = "" } = textsIn(config);
+  requireThread(thread_id);
+  return { threadId: thread_id, checkpointNs: checkpoint_ns, checkpointId, userId: user_id };
+}
+
+/** @throws Error for an empty one: a list would show the checkpoints of all threads. */
+function requireThread(threadId: string): void {
+  if (threadId === "") {
     throw new Error(
       '"thread_id" is missing in the "configurable" of the config: it says which thread a checkpoint belongs to, ' +
         'as in graph.invoke(input, { configurable: { thread_id: "trip" } }).',
     );
   }
-  return { threadId: thread_id, checkpointNs: checkpoint_ns, checkpointId, userId: user_id };
 }
 
 /** As much of the path of a task as is stored. */

@@ -436,7 +436,7 @@ describe("a saver", () => {
 
     await client.users.deleteUser({ userId: "ana" });
 
-    assert.equal(await saver.getTuple(thread()), undefined);
+    assert.equal(await saver.getTuple(thread("t1")), undefined);
     client.close();
   });
 
@@ -466,6 +466,41 @@ describe("a saver", () => {
     await assert.rejects(saver.put({}, checkpoint({}), METADATA, {}), /"thread_id" is missing/);
     await assert.rejects(saver.putWrites(thread(), [["x", 1]], "task"), /"checkpoint_id" is missing/);
     assert.equal(await saver.getTuple({}), undefined);
+  });
+
+  test("refuses a config or a checkpoint of a wrong type by its name, and lists no other threads for it", async () => {
+    const saver = new RemoraSaver(fresh());
+    const stored = await put(saver, thread(), checkpoint({ x: 1 }));
+    const without = (member: string) => ({ ...checkpoint({}), [member]: undefined });
+    const wrong: [() => Promise<unknown>, string][] = [
+      [() => put(saver, null as never, checkpoint({})), "config is null; it must be an object"],
+      [() => put(saver, { configurable: "t" } as never, checkpoint({})), 'configurable is "t"; it must be an object'],
+      [() => put(saver, thread(true as never), checkpoint({})), "thread_id is true; it must be a string"],
+      [() => put(saver, thread("t1", { checkpoint_ns: 5 }), checkpoint({})), "checkpoint_ns is 5; it must be a string"],
+      [
+        () => put(saver, thread("t1", { checkpoint_id: {} }), checkpoint({})),
+        "checkpoint_id is {}; it must be a string",
+      ],
+      [() => saver.put(thread(), undefined as never, METADATA, {}), "checkpoint is undefined; it must be an object"],
+      [() => saver.put(thread(), without("channel_values"), METADATA, {}), "checkpoint.channel_values is undefined"],
+      [
+        () => saver.put(thread(), without("channel_versions"), METADATA, {}),
+        "checkpoint.channel_versions is undefined",
+      ],
+      [() => saver.put(thread(), checkpoint({}), METADATA, null as never), "newVersions is null; it must be an object"],
+      [() => saver.putWrites(stored, [["x", 1]], "task", 5 as never), "taskPath is 5; it must be a string"],
+      [() => saver.getTuple(thread(["t1"] as never)), "thread_id is"],
+      [() => all(saver.list(thread(false as never))), "thread_id is false; it must be a string"],
+      [() => all(saver.list(thread(""))), '"thread_id" is missing'],
+      [() => all(saver.list(thread(null as never))), '"thread_id" is missing'],
+    ];
+    for (const [ask, said] of wrong) {
+      await assert.rejects(ask, (refused: Error) => {
+        assert.equal(refused.message.slice(0, said.length), said);
+        return true;
+      });
+    }
+    assert.equal((await all(saver.list(thread()))).length, 1);
   });
 
   test("is told what the server refuses by the names of a config", async () => {
