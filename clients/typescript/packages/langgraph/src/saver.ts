@@ -49,7 +49,7 @@ const SPECIAL: ReadonlyMap<string, number> = new Map(Object.entries(WRITES_IDX_M
 /** What of `configurable` names a checkpoint. */
 const NAMES: ReadonlySet<string> = new Set(["thread_id", "checkpoint_ns", "checkpoint_id"]);
 /** What of `configurable` may be a number. */
-const NUMBERS: ReadonlySet<string> = new Set(["thread_id"]);
+const NUMBERS: ReadonlySet<string> = new Set(["thread_id", "user_id", "run_id"]);
 const STRATEGIES = { keep_latest: PruneStrategy.KEEP_LATEST, delete: PruneStrategy.DELETE };
 
 /** How a saver is made. */
@@ -76,7 +76,7 @@ interface Name extends Place {
  * Keeps the checkpoints of LangGraph's threads in Remora: `graph.compile({ checkpointer: new RemoraSaver() })`.
  *
  * A value of a channel is stored once for each version, and as its difference from the one before. A put is acknowledged
- * when it is on disk. The user and the run of a checkpoint are `user_id` and `run_id` of `configurable`, if they are texts;
+ * when it is on disk. The user and the run of a checkpoint are `user_id` and `run_id` of `configurable`, if they are texts or numbers;
  * it is deleted with the user.
  */
 export class RemoraSaver extends BaseCheckpointSaver {

@@ -433,10 +433,13 @@ describe("a saver", () => {
     const client = new Remora(options);
     const saver = new RemoraSaver({ client });
     await put(saver, thread("t1", { user_id: "ana" }), checkpoint({ x: 1 }));
+    await put(saver, thread("t2", { user_id: 7 }), checkpoint({ x: 1 }));
 
     await client.users.deleteUser({ userId: "ana" });
+    await client.users.deleteUser({ userId: "7" });
 
     assert.equal(await saver.getTuple(thread("t1")), undefined);
+    assert.equal(await saver.getTuple(thread("t2")), undefined);
     client.close();
   });
 
