@@ -204,16 +204,36 @@ def test_a_model_that_is_not_there_is_a_warning_that_says_what_to_do(directory: 
     assert f"remora model install --dir {missing}" in line
 
 
-def test_doctor_says_what_it_could_not_check(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    data, models = tmp_path / "none", tmp_path / "models"
+def test_doctor_says_what_it_could_not_check(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.delenv("REMORA_MODEL_DIR", raising=False)
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+    data = tmp_path / "none"
 
-    code, shown = ended(["doctor", f"--data={data}", f"--model-dir={models}", "--model=builtin"], capsys)
+    code, shown = ended(["doctor", f"--data={data}"], capsys)
 
     assert code == 0
     assert shown.splitlines()[-1] == (
         f"nothing wrong was found; not checked: the embedding model (it is not installed), the store (there is none in "
         f"{data})"
     )
+
+
+@pytest.mark.parametrize("chosen", ["--model-dir={}/models", "--model=builtin"])
+def test_doctor_fails_if_a_model_that_was_chosen_is_not_there(
+    chosen: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.delenv("REMORA_MODEL_DIR", raising=False)
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+
+    code, shown = ended(["doctor", "--json", "--data=:memory:", chosen.format(tmp_path)], capsys)
+
+    [finding] = json.loads(shown)["findings"]
+    assert code == 1
+    assert finding["part"] == "model"
+    assert finding["what"].startswith("no embedding model is installed in ")
+    assert finding["remedy"].startswith("`remora model install --dir ")
 
 
 @pytest.mark.slow

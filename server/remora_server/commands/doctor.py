@@ -40,7 +40,7 @@ from remora_server.rpc.private_files import CredentialFileError
 from remora_server.rpc.transport.listeners import UNIX, ListenError, parse_listener, require_guarded
 from remora_server.settings.embedding import BUILTIN, NONE, OPENAI, EndpointSettings
 from remora_server.settings.memory import memory_bytes
-from remora_server.settings.settings import IN_MEMORY, Settings
+from remora_server.settings.settings import DEFAULT, IN_MEMORY, Settings
 from remora_server.storage.recovery.inspection import Finding, StoreReport, inspect_store
 
 LEAST_OPEN_FILES = 1024
@@ -61,7 +61,9 @@ def fill(parser: argparse.ArgumentParser) -> None:
 def run(given: dict[str, Any]) -> None:
     """Check everything and show it. Raises CommandFailed if something is wrong."""
     as_json = given.pop("json")
-    examination = Examination(load_settings(given).settings)
+    loaded = load_settings(given)
+    wanted = any(loaded.origins[name] != DEFAULT for name in ("model", "model_dir"))
+    examination = Examination(loaded.settings, needs_model=wanted)
     examination.examine()
     if as_json:
         write_json(examination.facts())
@@ -80,8 +82,12 @@ def _installing(directory: Path) -> str:
 class Examination:
     """What was checked: facts by part, findings, notes (which may be intended), and what could not be checked."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, *, needs_model: bool) -> None:
+        """`needs_model` says whether a built-in model that is not installed is wrong: somebody chose it, or its
+        directory.
+        """
         self._settings = settings
+        self._needs_model = needs_model
         self.parts: dict[str, dict[str, object]] = {}
         self.findings: list[Finding] = []
         self.notes: list[Finding] = []
@@ -160,7 +166,8 @@ class Examination:
             return
         if embedder is None:
             what = f"no embedding model is installed in {directory}: searches go by words alone"
-            self._note("model", what, _installing(directory))
+            tell = self._find if self._needs_model else self._note
+            tell("model", what, _installing(directory))
             self.unchecked.append("the embedding model (it is not installed)")
             return
         self.parts["model"] |= {

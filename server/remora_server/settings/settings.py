@@ -28,7 +28,7 @@ from remora_server.settings.tls import TlsSettings
 from remora_server.settings.yaml_text import NotYaml, read_yaml
 
 IN_MEMORY = ":memory:"
-FITTED = "fitted to memory_limit"
+DEFAULT, FITTED = "default", "fitted to memory_limit"
 """Where the value of a bound comes from that is not set."""
 PREFIX = "REMORA_"
 CONFIG_VARIABLE = "REMORA_CONFIG"
@@ -145,7 +145,7 @@ class Key(Struct, frozen=True):
 
 
 class Loaded(Struct, frozen=True):
-    """Settings and, for each, where its value stood: a flag, a variable, the file, `default` or FITTED."""
+    """Settings and, for each, where its value stood: a flag, a variable, the file, DEFAULT or FITTED."""
 
     settings: Settings
     origins: Mapping[str, str] = field(default_factory=dict)
@@ -603,7 +603,7 @@ def _with_key(endpoint: EndpointSettings, environment: Mapping[str, str]) -> End
 
 
 def _parsed(key: Key, value: object, origin: str) -> object:
-    if value is None and origin == "default":
+    if value is None and origin == DEFAULT:
         return None
     try:
         return key.parse(value)
@@ -615,11 +615,11 @@ def _defaults(environment: Mapping[str, str]) -> dict[str, tuple[object, str]]:
     share = Path(environment.get("XDG_DATA_HOME", ""))
     if not share.is_absolute():  # the XDG Base Directory Specification ignores a relative one
         share = Path("~/.local/share")
-    found: dict[str, tuple[object, str]] = {key.name: (key.default, "default") for key in KEYS}
-    found["data"] = (str(share / "remora"), "default")
-    found["model_dir"] = (str(share / "remora-models" / "all-MiniLM-L6-v2"), "default")
+    found: dict[str, tuple[object, str]] = {key.name: (key.default, DEFAULT) for key in KEYS}
+    found["data"] = (str(share / "remora"), DEFAULT)
+    found["model_dir"] = (str(share / "remora-models" / "all-MiniLM-L6-v2"), DEFAULT)
     endpoint = environment.get(ENDPOINT_VARIABLE)
-    found["listen"] = (endpoint, ENDPOINT_VARIABLE) if endpoint else (default_endpoint(), "default")
+    found["listen"] = (endpoint, ENDPOINT_VARIABLE) if endpoint else (default_endpoint(), DEFAULT)
     return found
 
 
