@@ -51,6 +51,20 @@ SCOPES = (
         "Remora.search() has no option 'user'; did you mean 'user_id'?",
     ),
     Mistake('memory.search("PIN", user_id="")', InvalidFieldError, "user_id is empty; it must have 1 to 512 bytes"),
+    Mistake(
+        'memory.search("PIN", user_id=" ")', InvalidFieldError, "user_id is ' '; it must have more than white space"
+    ),
+    Mistake(
+        'memory.conversation("c", user_id="   ")',
+        InvalidFieldError,
+        "user_id is '   '; it must have more than white space",
+    ),
+    Mistake(
+        'HistoryEntry("e", agent_id="a", user_id=" ")',
+        InvalidFieldError,
+        "user_id is ' '; it must have more than white space",
+    ),
+    Mistake('Remora(tenant=" ")', InvalidFieldError, "tenant is ' '; it must have more than white space"),
     Mistake('memory.search("PIN", user_id=None)', WrongTypeError, "user_id is None; it must be a str"),
     Mistake(
         'memory.search_all_users("PIN", user_id="ana")',
@@ -335,6 +349,17 @@ SEARCHES = (
         UnknownFieldError,
         "Conversation.search() has no option 'top_k'; did you mean 'k'?",
     ),
+    Mistake(
+        'chat.search("PIN", user="ana")',
+        UnknownFieldError,
+        "Conversation.search() has no option 'user'; the handle has its user, who is named in "
+        "memory.conversation(id, user_id=...)",
+    ),
+    Mistake(
+        'memory.user("ana").search("PIN", user_id="bob")',
+        UnknownFieldError,
+        "User.search() has no option 'user_id'; the handle has its user, who is named in memory.user(user_id)",
+    ),
     Mistake('chat.search("PIN", k=0)', InvalidFieldError, "k is 0; it must be from 1 to 1,000"),
     Mistake('chat.search("PIN", k=5000)', InvalidFieldError, "k is 5000; it must be from 1 to 1,000"),
     Mistake('chat.search("PIN", k="3")', WrongTypeError, "k is '3' (a str); it must be an int"),
@@ -344,6 +369,29 @@ SEARCHES = (
         "profile is 'vectors'; it must be 'hybrid', 'hybrid_late', 'vector' or 'lexical'; did you mean 'vector'?",
     ),
     Mistake('chat.search("")', InvalidFieldError, "query is empty; it must have 1 to 32,768 bytes"),
+    Mistake('chat.search("  ")', InvalidFieldError, "query is '  '; it must have more than white space"),
+    Mistake('chat.context(query="  ")', InvalidFieldError, "query is '  '; it must have more than white space"),
+    Mistake(
+        'memory.vectors("docs").search(" ")', InvalidFieldError, "query is ' '; it must have more than white space"
+    ),
+    Mistake(
+        'chat.search("PIN", sent_after=NOON, sent_before=NOON - timedelta(days=1))',
+        InvalidFieldError,
+        "sent_after is 2026-11-21 12:00:00+00:00; it must not be later than sent_before, which is "
+        "2026-11-20 12:00:00+00:00",
+    ),
+    Mistake(
+        "chat.messages(received_after=NOON, received_before=NOON - timedelta(days=1))",
+        InvalidFieldError,
+        "received_after is 2026-11-21 12:00:00+00:00; it must not be later than received_before, which is "
+        "2026-11-20 12:00:00+00:00",
+    ),
+    Mistake(
+        "chat.context(recall={'sent_after': NOON, 'sent_before': NOON - timedelta(days=1)})",
+        InvalidFieldError,
+        "sent_after is 2026-11-21 12:00:00+00:00; it must not be later than sent_before, which is "
+        "2026-11-20 12:00:00+00:00",
+    ),
     Mistake(
         "chat.search([0.1, 0.2])", WrongTypeError, "query is [0.1, 0.2] (a list); it must be a str or an Embedding"
     ),

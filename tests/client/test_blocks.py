@@ -279,6 +279,15 @@ def test_a_long_message_is_a_query_by_its_beginning(memory: Remora) -> None:
     assert [hit.item.text for hit in content.vector_matches] == ["I live in Colombo."]
 
 
+def test_a_message_of_white_space_alone_finds_nothing(memory: Remora) -> None:
+    blocks = memory.user("sarah").blocks
+    blocks.vector.update("hr", "I like tea")
+    memory.user("sarah").facts.add(Fact("user", "likes", "tea"))
+
+    assert blocks.vector.get("hr", " \n") == []
+    assert blocks.extractive.get("hr", " \n") == []
+
+
 def test_a_message_that_is_too_long_for_a_block_is_given_to_none(memory: Remora) -> None:
     blocks = memory.user("sarah").blocks
 

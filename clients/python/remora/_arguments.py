@@ -13,19 +13,23 @@ from remora._bounds import IfMissing
 from remora._checks import Check, check_of, options_of
 from remora.errors import InvalidArgumentError
 
+_NOTHING: Mapping[str, str] = {}
+
 ClassT = TypeVar("ClassT", bound=type)
 
 
 def checked(cls: ClassT) -> ClassT:
     """Decorates a class: its public methods refuse unknown names and values that do not fit their annotations.
 
-    The docstring of a method is followed by the options that calls have in common, and by those of a TypedDict.
+    The docstring of a method is followed by the options that calls have in common, and by those of a TypedDict. Names
+    in the class's `_settled` are answered with what it says of them.
     """
+    settled = vars(cls).get("_settled", {})
     for name, member in list(vars(cls).items()):
         if isinstance(member, classmethod):
-            setattr(cls, name, classmethod(_checking(member.__func__, f"{cls.__name__}.{name}()")))
+            setattr(cls, name, classmethod(_checking(member.__func__, f"{cls.__name__}.{name}()", settled)))
         elif inspect.isfunction(member) and not name.startswith("_"):
-            setattr(cls, name, _checking(member, f"{cls.__name__}.{name}()"))
+            setattr(cls, name, _checking(member, f"{cls.__name__}.{name}()", settled))
     return checked_fields(cls) if "__init__" in vars(cls) else cls
 
 
@@ -35,10 +39,10 @@ def checked_fields(cls: ClassT) -> ClassT:
     return cls
 
 
-def _checking(function: Callable[..., Any], owner: str) -> Callable[..., Any]:
+def _checking(function: Callable[..., Any], owner: str, settled: Mapping[str, str] = _NOTHING) -> Callable[..., Any]:
     @functools.cache
     def demands() -> _Demands:
-        return _demands_of(function, owner)
+        return _demands_of(function, owner)._replace(settled=settled)
 
     def require(given: Sequence[object], named: Mapping[str, object]) -> None:
         try:
@@ -68,6 +72,8 @@ class _Demands(NamedTuple):
     named: Mapping[str, Check]
     required: tuple[tuple[int, str, str], ...]
     """For each required argument: at which position it can be (-1: at none), its name and what to say without it."""
+    settled: Mapping[str, str] = _NOTHING
+    """What to say of names that the function does not have because they were given before."""
 
     def require(self, given: Sequence[object], named: Mapping[str, object]) -> None:
         """Raises an InvalidFieldError unless the arguments are acceptable."""
@@ -78,7 +84,8 @@ class _Demands(NamedTuple):
         for name, value in named.items():
             check_named = self.named.get(name)
             if check_named is None:
-                raise _refusals.unknown(self.owner, name, self.named, otherwise=self._missing(given, named)[1])
+                advice, otherwise = self.settled.get(name, ""), self._missing(given, named)[1]
+                raise _refusals.unknown(self.owner, name, self.named, advice=advice, otherwise=otherwise)
             check_named.require(value, name)
         if self.required:
             missing, advice = self._missing(given, named)
@@ -147,7 +154,7 @@ def _advice(hint: object) -> str:
 
 
 _CALL_OPTIONS = {
-    "query": "What to search for: a text of 1 byte to 32 KiB, or an `Embedding`.",
+    "query": "What to search for: a text of 1 byte to 32 KiB, not white space alone, or an `Embedding`.",
     "page_token": "The `next_page_token` of the page before; empty for the first page.",
     "explain": "Whether hits have the components of their scores.",
     "index_wait": "Seconds, 0 to 60, to wait for messages that are not yet embedded; None: the server's 0.25.",

@@ -74,6 +74,15 @@ class Name:
             raise _refusals.invalid(field, f"has {size:,} bytes; at most {self.most:,} are allowed")
 
 
+class NotBlank(NamedTuple):
+    """A text that is not white space alone; an empty one is for `Name` to refuse."""
+
+    def require(self, value: str, field: str) -> None:
+        """Raises InvalidFieldError for white space alone."""
+        if value.isspace():
+            raise _refusals.invalid(field, f"is {_refusals.shown_alone(value)}; it must have more than white space")
+
+
 @dataclass(frozen=True, slots=True)
 class Size:
     """A text in UTF-8, or bytes, of at most `most` bytes."""
@@ -136,6 +145,10 @@ Ids: TypeAlias = Id | Annotated[Collection[Id], Items(1000, least=1)]
 """An id, or 1 to 1,000 of them."""
 OptionalId: TypeAlias = Annotated[str, Name(512, optional=True)]
 """Up to 512 bytes."""
+UserId: TypeAlias = Annotated[Id, NotBlank()]
+"""1 to 512 bytes, not white space alone."""
+OptionalUserId: TypeAlias = Annotated[OptionalId, NotBlank()]
+"""Up to 512 bytes, not white space alone."""
 RequestId: TypeAlias = Annotated[str, Name(128)]
 """1 to 128 bytes."""
 Seconds: TypeAlias = Annotated[float, Finite(above=0)]

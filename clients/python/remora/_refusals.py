@@ -61,6 +61,12 @@ _SYNONYMS: Mapping[str, Sequence[str]] = {
 }
 """Names that people know from elsewhere, with what Remora calls the same."""
 
+
+def users_handle(named_in: str) -> Mapping[str, str]:
+    """What is said of the user in calls of a handle, which was made for one: `memory.user(user_id)`."""
+    return dict.fromkeys(("user", "user_id"), f"the handle has its user, who is named in {named_in}")
+
+
 ErrorT = TypeVar("ErrorT", bound=InvalidFieldError | RequestTooLargeError)
 
 
@@ -85,12 +91,19 @@ def wrong_type(field: str, value: object, expected: str, *, secret: bool = False
 
 
 def unknown(
-    owner: str, name: object, known: Collection[str], *, noun: str = "option", otherwise: str = ""
+    owner: str,
+    name: object,
+    known: Collection[str],
+    *,
+    noun: str = "option",
+    advice: str = "",
+    otherwise: str = "",
 ) -> UnknownFieldError:
-    """A keyword or a key that `owner`, such as `Remora.search()`, does not have; `otherwise` is advised if no other
-    name is close.
+    """A keyword or a key that `owner`, such as `Remora.search()`, does not have. It says the `advice`, if there is one;
+    else which name is close; else `otherwise`.
     """
-    text = f"{owner} has no {noun} {name!r}; {_suggestion(str(name), known) or otherwise or _all(known)}"
+    remedy = advice or _suggestion(str(name), known) or otherwise or _all(known)
+    text = f"{owner} has no {noun} {name!r}; {remedy}"
     return _refusal(UnknownFieldError, text, str(name), text)
 
 

@@ -7,6 +7,7 @@ from google.protobuf.duration_pb2 import Duration
 from google.protobuf.message import Message
 from google.protobuf.timestamp_pb2 import Timestamp
 
+from remora import _refusals
 from remora._bounds import Time
 from remora.v1.conversation_service_pb2 import ListMessagesRequest
 from remora.v1.memory_service_pb2 import MessageFilter
@@ -53,7 +54,17 @@ class TimeBounds(TypedDict, total=False):
 
 
 def put_bounds(bounds: TimeBounds, message: ListMessagesRequest | MessageFilter) -> None:
-    """Puts the bounds that are set into the fields of their names."""
+    """Puts the bounds that are set into the fields of their names. Raises InvalidFieldError if they leave no time."""
+    _require_order("sent_after", bounds.get("sent_after"), "sent_before", bounds.get("sent_before"))
+    _require_order("received_after", bounds.get("received_after"), "received_before", bounds.get("received_before"))
     for name in ("sent_after", "sent_before", "received_after", "received_before"):
         if name in bounds:
             getattr(message, name).CopyFrom(to_timestamp(bounds[name]))
+
+
+def _require_order(after_name: str, after: datetime | None, before_name: str, before: datetime | None) -> None:
+    if after is not None and before is not None and after > before:
+        description = (
+            f"is {after.isoformat(' ')}; it must not be later than {before_name}, which is {before.isoformat(' ')}"
+        )
+        raise _refusals.invalid(after_name, description)

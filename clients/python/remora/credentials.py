@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Annotated, TypeAlias
 
 from remora import _refusals
-from remora._bounds import Name, Secret
+from remora._bounds import Name, NotBlank, Secret
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,8 +21,8 @@ class Sendable:
 
 Token: TypeAlias = Annotated[str, Secret(), Sendable()]
 """A bearer token."""
-Tenant: TypeAlias = Annotated[str, Sendable(), Name(512)]
-"""The name of a tenant: printable ASCII, 1 to 512 bytes."""
+Tenant: TypeAlias = Annotated[str, Sendable(), Name(512), NotBlank()]
+"""The name of a tenant: printable ASCII, 1 to 512 bytes, not white space alone."""
 
 
 def credentials(token: str | None, tenant: str | None) -> list[tuple[str, str]]:

@@ -246,8 +246,8 @@ class AsyncMemoryBlocks:
 
 
 def to_query(message: Said) -> str:
-    """What to search for: what a message says, up to the longest query."""
+    """What to search for: what a message says, up to the longest query; nothing where that is white space alone."""
     text = message if isinstance(message, str) else to_message(message).text
-    if len(text) <= QUERY_BYTES // 4:  # a character has at most 4 bytes
-        return text
-    return text.encode(errors="replace")[:QUERY_BYTES].decode(errors="ignore")
+    if len(text) > QUERY_BYTES // 4:  # a character has at most 4 bytes
+        text = text.encode(errors="replace")[:QUERY_BYTES].decode(errors="ignore")
+    return "" if text.isspace() else text

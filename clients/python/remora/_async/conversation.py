@@ -5,7 +5,7 @@ import itertools
 from collections.abc import Collection, Mapping, Sequence
 from typing import Annotated, Literal, Unpack
 
-from remora import conversations
+from remora import _refusals, conversations
 from remora._arguments import checked
 from remora._async.calls import LARGEST_PAGE, AsyncCalls, page_size
 from remora._async.working_memory import AsyncWorkingMemory
@@ -57,6 +57,8 @@ _EXAMPLE = 'give a message: append({"role": "user", "content": "hello"}); severa
 @checked
 class AsyncConversation:
     """A handle on a conversation; making one makes no call. `timeout` is in seconds; None: the client's."""
+
+    _settled = _refusals.users_handle("memory.conversation(id, user_id=...)")
 
     def __init__(
         self, calls: AsyncCalls, conversation_id: str, user_id: str = "", fields: ConversationFields | None = None

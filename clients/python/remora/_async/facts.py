@@ -4,6 +4,7 @@
 from collections.abc import Collection
 from typing import Annotated
 
+from remora import _refusals
 from remora._arguments import checked
 from remora._async.calls import AsyncCalls, page_size
 from remora._bounds import Between, Id, Ids, Items, Limit, Name, RequestId, Seconds, Size, Time
@@ -17,6 +18,8 @@ from remora.v1 import memory_service_pb2 as wire
 @checked
 class AsyncFacts:
     """What is known of a user, each fact by itself; no call sees those of another user."""
+
+    _settled = _refusals.users_handle("memory.user(user_id)")
 
     def __init__(self, calls: AsyncCalls, user_id: str) -> None:
         self._calls = calls

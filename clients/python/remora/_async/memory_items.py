@@ -19,6 +19,8 @@ from remora.v1 import memory_service_pb2 as wire
 class AsyncMemoryItems:
     """What the agents of a user remember of it, each item by itself; no call sees those of another user."""
 
+    _settled = _refusals.users_handle("memory.user(user_id)")
+
     def __init__(self, calls: AsyncCalls, user_id: str) -> None:
         self._calls = calls
         self._user_id = user_id

@@ -3,6 +3,7 @@
 
 from typing import Unpack
 
+from remora import _refusals
 from remora._arguments import checked
 from remora._async.blocks import AsyncMemoryBlocks
 from remora._async.calls import AsyncCalls, page_size
@@ -21,6 +22,8 @@ from remora.v1.working_memory_pb2 import WorkingMemoryScope
 @checked
 class AsyncUser:
     """A handle on a user; making one makes no call. `timeout` is in seconds; None: the client's."""
+
+    _settled = _refusals.users_handle("memory.user(user_id)")
 
     def __init__(self, calls: AsyncCalls, user_id: str) -> None:
         self._calls = calls

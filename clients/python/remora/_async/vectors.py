@@ -7,7 +7,7 @@ from typing import Annotated
 from remora import _refusals
 from remora._arguments import checked
 from remora._async.calls import LARGEST_PAGE, AsyncCalls
-from remora._bounds import Between, Finite, Id, Items, Name, RequestId, Seconds
+from remora._bounds import Between, Finite, Id, Items, Name, NotBlank, RequestId, Seconds
 from remora.embeddings import Embedding
 from remora.filters import Where, where_to_proto
 from remora.v1 import vector_pb2
@@ -31,6 +31,8 @@ class AsyncVectors:
 
     A collection comes into being with its first vector, which gives it its dimension.
     """
+
+    _settled = _refusals.users_handle("memory.vectors(id, user_id=...)")
 
     def __init__(self, calls: AsyncCalls, collection_id: str, user_id: str = "") -> None:
         self._calls = calls
@@ -87,6 +89,7 @@ class AsyncVectors:
         )
         if isinstance(query, str):
             _TEXT.require(query, "query")
+            NotBlank().require(query, "query")
             request.text = query
         else:
             request.vector = packed(query, "query", f"a str, {ACCEPTED}")

@@ -9,7 +9,7 @@ from typing import Annotated, Self, Unpack
 from remora import conversations
 from remora._arguments import checked
 from remora._backends import synchronous as backend
-from remora._bounds import Count, Id, Ids, IfMissing, IndexWait, Limit, RequestId, Revision, Seconds
+from remora._bounds import Count, Id, Ids, IfMissing, IndexWait, Limit, RequestId, Revision, Seconds, UserId
 from remora._endpoint import Endpoint, resolve_endpoint
 from remora._local_server import LocalServer, find_or_start
 from remora._sync.calls import LARGEST_PAGE, Calls, page_size
@@ -170,7 +170,7 @@ class Remora:
         self._calls.revision.advance(revision)
 
     def conversation(
-        self, conversation_id: Id, *, user_id: Id | None = None, **fields: Unpack[ConversationFields]
+        self, conversation_id: Id, *, user_id: UserId | None = None, **fields: Unpack[ConversationFields]
     ) -> Conversation:
         """A handle on the conversation `conversation_id`, existing or not; it makes no call.
 
@@ -179,7 +179,7 @@ class Remora:
         """
         return Conversation(self._calls, conversation_id, user_id or "", fields)
 
-    def user(self, user_id: Id) -> User:
+    def user(self, user_id: UserId) -> User:
         """A handle on the user `user_id`; it makes no call."""
         return User(self._calls, user_id)
 
@@ -203,7 +203,7 @@ class Remora:
         """What holds for all users of the tenant."""
         return StaticFacts(self._calls)
 
-    def vectors(self, collection_id: Id, *, user_id: Id | None = None) -> Vectors:
+    def vectors(self, collection_id: Id, *, user_id: UserId | None = None) -> Vectors:
         """A handle on the collection `collection_id`, existing or not; it makes no call.
 
         The handle sees the vectors of the user `user_id`; None: those that are nobody's.
@@ -224,7 +224,7 @@ class Remora:
         self,
         conversation_id: Id | None = None,
         *,
-        user_id: Id | None = None,
+        user_id: UserId | None = None,
         request_id: RequestId | None = None,
         timeout: Seconds | None = None,
         **fields: Unpack[ConversationFields],
@@ -241,7 +241,7 @@ class Remora:
     def list_conversations(
         self,
         *,
-        user_id: Id | None = None,
+        user_id: UserId | None = None,
         resource_id: Id | None = None,
         order_by: Order | None = None,
         descending: bool = True,
@@ -268,7 +268,7 @@ class Remora:
         return list(map(ConversationRecord.from_proto, found))
 
     def count_conversations(
-        self, *, user_id: Id | None = None, resource_id: Id | None = None, timeout: Seconds | None = None
+        self, *, user_id: UserId | None = None, resource_id: Id | None = None, timeout: Seconds | None = None
     ) -> int:
         """How many conversations the tenant has: all, or those of `user_id`, of `resource_id`."""
         request = wire.CountConversationsRequest(user_id=user_id or "", resource_id=resource_id or "")
@@ -279,7 +279,7 @@ class Remora:
         self,
         query: Query | Embedding,
         *,
-        user_id: Annotated[Id, IfMissing("search_all_users() searches the messages of all users")],
+        user_id: Annotated[UserId, IfMissing("search_all_users() searches the messages of all users")],
         page_token: str = "",
         explain: bool = False,
         index_wait: IndexWait | None = None,
@@ -318,7 +318,7 @@ class Remora:
         self,
         ids: Ids,
         *,
-        user_id: Id | None = None,
+        user_id: UserId | None = None,
         request_id: RequestId | None = None,
         timeout: Seconds | None = None,
     ) -> int:
@@ -412,7 +412,7 @@ class Remora:
     def export_records(
         self,
         *,
-        user_id: Id | None = None,
+        user_id: UserId | None = None,
         conversation_id: Id | None = None,
         page_token: str = "",
         timeout: Seconds | None = None,

@@ -5,7 +5,7 @@ import itertools
 from collections.abc import Collection, Mapping, Sequence
 from typing import Annotated, Literal, Unpack
 
-from remora import conversations
+from remora import _refusals, conversations
 from remora._arguments import checked
 from remora._backends import synchronous as backend
 from remora._bounds import Between, Count, Id, IfMissing, IndexWait, Items, Limit, RequestId, Seconds, Size
@@ -57,6 +57,8 @@ _EXAMPLE = 'give a message: append({"role": "user", "content": "hello"}); severa
 @checked
 class Conversation:
     """A handle on a conversation; making one makes no call. `timeout` is in seconds; None: the client's."""
+
+    _settled = _refusals.users_handle("memory.conversation(id, user_id=...)")
 
     def __init__(
         self, calls: Calls, conversation_id: str, user_id: str = "", fields: ConversationFields | None = None

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from remora import _refusals
 from remora._arguments import checked
-from remora._bounds import Between, Finite, Id, Items, Name, RequestId, Seconds
+from remora._bounds import Between, Finite, Id, Items, Name, NotBlank, RequestId, Seconds
 from remora._sync.calls import LARGEST_PAGE, Calls
 from remora.embeddings import Embedding
 from remora.filters import Where, where_to_proto
@@ -31,6 +31,8 @@ class Vectors:
 
     A collection comes into being with its first vector, which gives it its dimension.
     """
+
+    _settled = _refusals.users_handle("memory.vectors(id, user_id=...)")
 
     def __init__(self, calls: Calls, collection_id: str, user_id: str = "") -> None:
         self._calls = calls
@@ -87,6 +89,7 @@ class Vectors:
         )
         if isinstance(query, str):
             _TEXT.require(query, "query")
+            NotBlank().require(query, "query")
             request.text = query
         else:
             request.vector = packed(query, "query", f"a str, {ACCEPTED}")
