@@ -152,6 +152,17 @@ CLIENTS = (
         "data is ':memory'; did you mean ':memory:'? The directory is './:memory'",
     ),
     Mistake("Remora(timeout=None)", WrongTypeError, "timeout is None; it must be a number"),
+    Mistake(
+        'chat.search("PIN", timeout=None)',
+        WrongTypeError,
+        "timeout is None; it must be a number or left out for the client's",
+    ),
+    Mistake(
+        "chat.append(HELLO, timeout=None)",
+        WrongTypeError,
+        "timeout is None; it must be a number or left out for the client's",
+    ),
+    Mistake("memory.status(timeout=0)", InvalidFieldError, "timeout is 0; it must be a finite number above 0"),
     Mistake("Remora(timeout=0)", InvalidFieldError, "timeout is 0; it must be a finite number above 0"),
     Mistake(
         "Remora(timeout=timedelta(seconds=2))",

@@ -67,7 +67,7 @@ def test_help_shows_the_options_of_a_search() -> None:
     shown = re.sub(r".\x08", "", pydoc.render_doc(remora.Conversation.search))
 
     assert "k: How many hits at most, 1 to 1,000. Default 10." in shown
-    assert "timeout: Seconds that the call may take; None: the client's." in shown
+    assert "timeout: Seconds that the call may take; left out: the client's." in shown
 
 
 def test_an_error_names_what_it_carries() -> None:

@@ -163,7 +163,7 @@ _CALL_OPTIONS = {
     "agent_id": "The agent that is kept in the records of writes.",
     "run_id": "The agent's run that is kept in the records of writes.",
     "request_id": "The write takes effect once, however often it is made with this id within an hour; None: a new one.",
-    "timeout": "Seconds that the call may take; None: the client's.",
+    "timeout": "Seconds that the call may take; left out: the client's.",
 }
 """Options that calls have in common."""
 

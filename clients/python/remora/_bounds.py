@@ -4,7 +4,8 @@ import math
 from collections.abc import Collection, Sized
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Annotated, NamedTuple, TypeAlias
+from enum import Enum
+from typing import Annotated, Final, NamedTuple, TypeAlias
 
 from remora import _refusals
 
@@ -139,6 +140,17 @@ class Secret(NamedTuple):
     """The value is never shown."""
 
 
+class OfClient(Enum):
+    """What a call has of its client where it is not given."""
+
+    OF_CLIENT = "the client's"
+
+    def __repr__(self) -> str:
+        return self.name
+
+
+OF_CLIENT: Final = OfClient.OF_CLIENT
+
 Id: TypeAlias = Annotated[str, Name(512)]
 """1 to 512 bytes."""
 Ids: TypeAlias = Id | Annotated[Collection[Id], Items(1000, least=1)]
@@ -153,6 +165,8 @@ RequestId: TypeAlias = Annotated[str, Name(128)]
 """1 to 128 bytes."""
 Seconds: TypeAlias = Annotated[float, Finite(above=0)]
 """A finite number above 0."""
+Timeout: TypeAlias = Seconds | OfClient
+"""The seconds that a call may take, or the client's. None is neither: elsewhere it means that there is no bound."""
 Count: TypeAlias = Annotated[int, AtLeast(0, 2**31 - 1)]
 """0 or more, up to 2,147,483,647."""
 Limit: TypeAlias = Annotated[int, AtLeast(0)]

@@ -24,7 +24,7 @@ from typing import (
 )
 
 from remora import _refusals
-from remora._bounds import IfMissing, Secret, utf8_size
+from remora._bounds import IfMissing, OfClient, Secret, utf8_size
 
 Require: TypeAlias = Callable[[Any, str], object]
 """Raises an InvalidFieldError unless it accepts a value, which is in the field of this name."""
@@ -97,6 +97,7 @@ _SCALARS: Mapping[object, Check] = {
     str: Check("a str", _instance_of(str), utf8_size),
     bytes: Check("bytes", _instance_of(bytes)),
     datetime: Check("a datetime", _instance_of(datetime)),
+    OfClient: Check("left out for the client's", _instance_of(OfClient)),
 }
 
 _FILE_NAME = Check("a str", _instance_of(str))

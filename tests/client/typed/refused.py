@@ -28,6 +28,7 @@ memory.list_conversations(order_by="updated")  # refused
 Condition("age", "gte", 18)  # refused
 Message("user", content="hello")  # refused
 Remora(timeout=None)  # refused
+chat.search("PIN", timeout=None)  # refused
 WorkflowRun("r", "orders", "done")  # refused
 memory.workflows.save_run({"id": "r"})  # refused
 memory.workflows.update_run("r", state={})  # refused

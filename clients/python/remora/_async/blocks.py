@@ -9,7 +9,7 @@ from remora._async.calls import LARGEST_PAGE, AsyncCalls
 from remora._async.conversation import AsyncConversation
 from remora._async.facts import AsyncFacts, AsyncStaticFacts
 from remora._async.memory_items import AsyncMemoryItems
-from remora._bounds import Between, Id, RequestId, Seconds
+from remora._bounds import OF_CLIENT, Between, Id, RequestId, Timeout
 from remora._status import without_request_id
 from remora.blocks import (
     VECTOR,
@@ -42,15 +42,15 @@ class AsyncStaticMemory:
     def __init__(self, calls: AsyncCalls) -> None:
         self._facts = AsyncStaticFacts(calls)
 
-    async def get(self, session_id: Id, message: Said = "", *, timeout: Seconds | None = None) -> list[StaticFact]:
+    async def get(self, session_id: Id, message: Said = "", *, timeout: Timeout = OF_CLIENT) -> list[StaticFact]:
         """All of it, whatever the session and the message are."""
         return await self._facts.get(timeout=timeout)
 
-    async def update(self, session_id: Id, message: Said, *, timeout: Seconds | None = None) -> None:
+    async def update(self, session_id: Id, message: Said, *, timeout: Timeout = OF_CLIENT) -> None:
         """Raises UnsupportedByBlockError."""
         raise UnsupportedByBlockError.of_static("update")
 
-    async def delete(self, session_id: Id, *, timeout: Seconds | None = None) -> None:
+    async def delete(self, session_id: Id, *, timeout: Timeout = OF_CLIENT) -> None:
         """Raises UnsupportedByBlockError."""
         raise UnsupportedByBlockError.of_static("delete")
 
@@ -71,7 +71,7 @@ class AsyncExtractiveMemory:
         *,
         k: Annotated[int, Between(1, 1000)] = 100,
         max_tokens: MaxTokens = 2_000,
-        timeout: Seconds | None = None,
+        timeout: Timeout = OF_CLIENT,
     ) -> list[Fact]:
         """The facts that answer a message best, best first: up to `k`, of up to `max_tokens` (o200k_base).
 
@@ -94,7 +94,7 @@ class AsyncExtractiveMemory:
         return kept
 
     async def update(
-        self, session_id: Id, message: Said, *, request_id: RequestId | None = None, timeout: Seconds | None = None
+        self, session_id: Id, message: Said, *, request_id: RequestId | None = None, timeout: Timeout = OF_CLIENT
     ) -> ExtractedFacts:
         """Finds facts in what the user says, adds them, and returns them. Messages of other roles have none."""
         given = to_message({"role": "user", "content": message} if isinstance(message, str) else message)
@@ -103,9 +103,7 @@ class AsyncExtractiveMemory:
         source = FactSource(session_id, given.id or "", given.sent_time or given.create_time)
         return await self.facts.extract(given.text, source=source, request_id=request_id, timeout=timeout)
 
-    async def delete(
-        self, session_id: Id, *, request_id: RequestId | None = None, timeout: Seconds | None = None
-    ) -> int:
+    async def delete(self, session_id: Id, *, request_id: RequestId | None = None, timeout: Timeout = OF_CLIENT) -> int:
         """Deletes the facts that were said in this session and nowhere else; returns how many there were."""
         return await self.facts.forget_conversation(session_id, request_id=request_id, timeout=timeout)
 
@@ -129,7 +127,7 @@ class AsyncVectorMemory:
         message: Said,
         *,
         k: Annotated[int, Between(1, 1000)] = 10,
-        timeout: Seconds | None = None,
+        timeout: Timeout = OF_CLIENT,
     ) -> list[MemoryItemHit]:
         """The `k` messages of this session that resemble a message, its first 32 KiB, most; best first."""
         query = to_query(message)
@@ -139,7 +137,7 @@ class AsyncVectorMemory:
         said = await self._said(session_id, query, k, timeout)
         return best_hits(given.hits, said, k)
 
-    async def _said(self, session_id: str, query: str, k: int, timeout: float | None) -> list[MemoryItemHit]:
+    async def _said(self, session_id: str, query: str, k: int, timeout: Timeout) -> list[MemoryItemHit]:
         """The same among the messages of the session's conversation, if there is one."""
         request = message_search(session_id, self._user_id, query, k)
         try:
@@ -149,7 +147,7 @@ class AsyncVectorMemory:
         return [message_hit(session_id, hit, response.index) for hit in response.hits]
 
     async def update(
-        self, session_id: Id, message: Said, *, request_id: RequestId | None = None, timeout: Seconds | None = None
+        self, session_id: Id, message: Said, *, request_id: RequestId | None = None, timeout: Timeout = OF_CLIENT
     ) -> None:
         """Stores a message of up to 64 KiB; one without a text is not stored. One with an id is stored once.
 
@@ -163,9 +161,7 @@ class AsyncVectorMemory:
         item = MemoryItem(given.text, tags=[VECTOR], metadata=metadata, id=item_id)
         await self._items.add(item, request_id=request_id, timeout=timeout)
 
-    async def delete(
-        self, session_id: Id, *, request_id: RequestId | None = None, timeout: Seconds | None = None
-    ) -> int:
+    async def delete(self, session_id: Id, *, request_id: RequestId | None = None, timeout: Timeout = OF_CLIENT) -> int:
         """Deletes what `update` was given of this session; returns how many messages.
 
         The messages of the conversation are deleted with it, or by its `clear`.
@@ -195,7 +191,7 @@ class AsyncMemoryBlocks:
         *,
         max_tokens: MaxTokens = 2_000,
         k: Annotated[int, Between(1, 1000)] = 10,
-        timeout: Seconds | None = None,
+        timeout: Timeout = OF_CLIENT,
     ) -> MemoryContent:
         """What all blocks have for a message: facts of up to `max_tokens`, and `k` messages of the session.
 
@@ -212,7 +208,7 @@ class AsyncMemoryBlocks:
             vector_matches=others(matches, session_id, said)[:k],
         )
 
-    async def _said(self, session_id: str, timeout: float | None) -> list[Message]:
+    async def _said(self, session_id: str, timeout: Timeout) -> list[Message]:
         """The window of the session's conversation, if there is one.
 
         The window may move between the two calls: what leaves it then is in the messages, or in the summary.
@@ -229,7 +225,7 @@ class AsyncMemoryBlocks:
         rest = [message for message in messages if message.sequence > end or message.sequence == system]
         return [Message("user", f"{SUMMARY_PREFIX}{window.summary.text}"), *rest]
 
-    async def update(self, session_id: Id, message: Said, *, timeout: Seconds | None = None) -> None:
+    async def update(self, session_id: Id, message: Said, *, timeout: Timeout = OF_CLIENT) -> None:
         """Gives a message of up to 64 KiB to the blocks that take one: static memory takes none.
 
         It makes a write for each of them. If it fails, a message with an id may be given again: it is stored once.
@@ -238,7 +234,7 @@ class AsyncMemoryBlocks:
             await self.vector.update(session_id, message, timeout=timeout)
             await self.extractive.update(session_id, message, timeout=timeout)
 
-    async def delete(self, session_id: Id, *, timeout: Seconds | None = None) -> None:
+    async def delete(self, session_id: Id, *, timeout: Timeout = OF_CLIENT) -> None:
         """Deletes what the blocks have of a session alone. What was said in other sessions, too, stays."""
         with without_request_id():
             await self.extractive.delete(session_id, timeout=timeout)

@@ -13,6 +13,7 @@ import grpc
 from remora import _forks
 from remora._async.stubs import AsyncStubs
 from remora._backends import asynchronous as backend
+from remora._bounds import OF_CLIENT, Timeout
 from remora._identified import identified
 from remora._local_server import LocalServer
 from remora._retry import pause_before_retry
@@ -176,7 +177,7 @@ class AsyncCalls:
             await connection.channel.close()
 
     async def read(
-        self, method: backend.Method[ReadRequest, Response], request: ReadRequest, timeout: float | None = None
+        self, method: backend.Method[ReadRequest, Response], request: ReadRequest, timeout: Timeout = OF_CLIENT
     ) -> Response:
         """The reply, which shows at least what this client has written."""
         request.min_revision = request.min_revision or self.revision.value
@@ -186,7 +187,7 @@ class AsyncCalls:
         self,
         method: backend.Method[WriteRequest, WriteResponse],
         request: WriteRequest,
-        timeout: float | None = None,
+        timeout: Timeout = OF_CLIENT,
         request_id: str | None = None,
     ) -> WriteResponse:
         """The reply; the request takes effect once, however often it is sent with its request id."""
@@ -207,7 +208,7 @@ class AsyncCalls:
         items: Callable[[ListResponse], Sequence[Item]],
         *,
         limit: int | None,
-        timeout: float | None = None,
+        timeout: Timeout = OF_CLIENT,
     ) -> list[Sequence[Item]]:
         """Pages until there are `limit` items or no more. Each page has the timeout."""
         pages: list[Sequence[Item]] = []
@@ -225,24 +226,26 @@ class AsyncCalls:
         items: Callable[[ListResponse], Sequence[Item]],
         *,
         limit: int | None,
-        timeout: float | None = None,
+        timeout: Timeout = OF_CLIENT,
     ) -> list[Item]:
         """The first `limit` items of a list (None: all). Each page has the timeout."""
         pages = await self.collect(method, request, items, limit=limit, timeout=timeout)
         return list(itertools.chain.from_iterable(pages))[:limit]
 
-    def time_to_embed(self, count: int, timeout: float | None) -> float | None:
+    def time_to_embed(self, count: int, timeout: Timeout) -> Timeout:
         """The timeout of a write of so many texts, which the server embeds before it answers.
 
         It is the client's, and more for each text but the first. One that is given stays.
         """
-        return timeout if timeout is not None or count < 2 else self._default_timeout + (count - 1) * EMBEDDING_SECONDS
+        if timeout is not OF_CLIENT or count < 2:
+            return timeout
+        return self._default_timeout + (count - 1) * EMBEDDING_SECONDS
 
     async def call(
-        self, method: backend.Method[Request, Response], request: Request, timeout: float | None = None
+        self, method: backend.Method[Request, Response], request: Request, timeout: Timeout = OF_CLIENT
     ) -> Response:
         """The reply to an idempotent request, retried within the deadline while the failure may pass."""
-        allowed = self._default_timeout if timeout is None else timeout
+        allowed = self._default_timeout if timeout is OF_CLIENT else timeout
         began = time.monotonic()
         deadline = began + allowed
         previous: RemoraError | None = None

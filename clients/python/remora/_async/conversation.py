@@ -10,7 +10,19 @@ from remora._arguments import checked
 from remora._async.calls import LARGEST_PAGE, AsyncCalls, page_size
 from remora._async.working_memory import AsyncWorkingMemory
 from remora._backends import asynchronous as backend
-from remora._bounds import Between, Count, Id, IfMissing, IndexWait, Items, Limit, RequestId, Seconds, Size
+from remora._bounds import (
+    OF_CLIENT,
+    Between,
+    Count,
+    Id,
+    IfMissing,
+    IndexWait,
+    Items,
+    Limit,
+    RequestId,
+    Size,
+    Timeout,
+)
 from remora._status import without_request_id
 from remora._times import TimeBounds, put_bounds, to_duration
 from remora.context import (
@@ -56,7 +68,7 @@ _EXAMPLE = 'give a message: append({"role": "user", "content": "hello"}); severa
 
 @checked
 class AsyncConversation:
-    """A handle on a conversation; making one makes no call. `timeout` is in seconds; None: the client's."""
+    """A handle on a conversation; making one makes no call. `timeout` is in seconds; left out: the client's."""
 
     _settled = _refusals.users_handle("memory.conversation(id, user_id=...)")
 
@@ -88,7 +100,7 @@ class AsyncConversation:
         *,
         create_if_missing: bool = True,
         request_id: RequestId | None = None,
-        timeout: Seconds | None = None,
+        timeout: Timeout = OF_CLIENT,
     ) -> Appended:
         """Appends one message or a list of `messages`, all or none; durable and visible when it returns.
 
@@ -121,7 +133,7 @@ class AsyncConversation:
         oldest_first: bool = False,
         where: Where = (),
         view: Literal["window", "all"] = "window",
-        timeout: Seconds | None = None,
+        timeout: Timeout = OF_CLIENT,
         **times: Unpack[TimeBounds],
     ) -> Messages:
         """The newest `limit` messages (the oldest with `oldest_first`; all with None), always in order, oldest first.
@@ -158,7 +170,7 @@ class AsyncConversation:
         page_token: str = "",
         explain: bool = False,
         index_wait: IndexWait | None = None,
-        timeout: Seconds | None = None,
+        timeout: Timeout = OF_CLIENT,
         **options: Unpack[SearchOptions],
     ) -> SearchResult:
         """The messages of this conversation that answer a text or resemble a vector, best first: a page of `k`.
@@ -192,7 +204,7 @@ class AsyncConversation:
         working_memory: bool = False,
         shares: Mapping[SharedSection, Annotated[float, Between(0, 1)]] | None = None,
         index_wait: IndexWait | None = None,
-        timeout: Seconds | None = None,
+        timeout: Timeout = OF_CLIENT,
     ) -> Context:
         """The system text, facts, recent messages, and older ones that the query recalls, of at most `max_tokens`
         together.
@@ -240,7 +252,7 @@ class AsyncConversation:
         return Context.from_proto(response, max_tokens)
 
     async def delete_messages(
-        self, message_ids: Id | Collection[Id], *, request_id: RequestId | None = None, timeout: Seconds | None = None
+        self, message_ids: Id | Collection[Id], *, request_id: RequestId | None = None, timeout: Timeout = OF_CLIENT
     ) -> int:
         """Deletes the messages of the `message_ids`, at most 10,000; returns how many there were.
 
@@ -251,7 +263,7 @@ class AsyncConversation:
         response = await self._calls.write(self._calls.stubs.conversations.DeleteMessages, request, timeout, request_id)
         return response.deleted_messages
 
-    async def clear(self, *, request_id: RequestId | None = None, timeout: Seconds | None = None) -> int:
+    async def clear(self, *, request_id: RequestId | None = None, timeout: Timeout = OF_CLIENT) -> int:
         """Deletes all messages and steps of the user; returns how many messages. Working memory stays."""
         request = wire.ClearMessagesRequest(conversation_id=self.id, user_id=self.user_id)
         response = await self._calls.write(self._calls.stubs.conversations.ClearMessages, request, timeout, request_id)
@@ -263,7 +275,7 @@ class AsyncConversation:
         *,
         allow_missing: bool = False,
         request_id: RequestId | None = None,
-        timeout: Seconds | None = None,
+        timeout: Timeout = OF_CLIENT,
     ) -> Appended:
         """Applies edits in order, all or none; each sees the result of those before it.
 
@@ -282,7 +294,7 @@ class AsyncConversation:
             deleted_messages=response.deleted_messages + response.pruned_messages,
         )
 
-    async def get(self, *, timeout: Seconds | None = None) -> ConversationRecord:
+    async def get(self, *, timeout: Timeout = OF_CLIENT) -> ConversationRecord:
         """The conversation as it is stored."""
         request = wire.GetConversationRequest(conversation_id=self.id, user_id=self.user_id)
         response = await self._calls.read(self._calls.stubs.conversations.GetConversation, request, timeout)
@@ -292,7 +304,7 @@ class AsyncConversation:
         self,
         *,
         request_id: RequestId | None = None,
-        timeout: Seconds | None = None,
+        timeout: Timeout = OF_CLIENT,
         **changes: Unpack[ConversationFields],
     ) -> None:
         """Replaces the given fields; with none, only sets update_time."""
@@ -302,7 +314,7 @@ class AsyncConversation:
         request.update_mask.paths.extend(changes)
         await self._calls.write(self._calls.stubs.conversations.UpdateConversation, request, timeout, request_id)
 
-    async def window(self, *, timeout: Seconds | None = None) -> Window:
+    async def window(self, *, timeout: Timeout = OF_CLIENT) -> Window:
         """What is in the window; see `short_term`."""
         request = wire.GetWindowRequest(conversation_id=self.id, user_id=self.user_id)
         response = await self._calls.read(self._calls.stubs.conversations.GetWindow, request, timeout)
@@ -315,7 +327,7 @@ class AsyncConversation:
         keep_messages: Annotated[int, Between(1, 10_000)] | None = None,
         if_over: bool = False,
         model: Annotated[str, Size(256)] = "",
-        timeout: Seconds | None = None,
+        timeout: Timeout = OF_CLIENT,
     ) -> Summary | None:
         """Summarises all messages but the newest with your own model; returns the summary, None if there is none.
 
@@ -354,7 +366,7 @@ class AsyncConversation:
         return (await self.window(timeout=timeout)).summary
 
     async def delete(
-        self, *, allow_missing: bool = False, request_id: RequestId | None = None, timeout: Seconds | None = None
+        self, *, allow_missing: bool = False, request_id: RequestId | None = None, timeout: Timeout = OF_CLIENT
     ) -> int:
         """Deletes the conversation with all that belongs to it; returns how many messages, of all users.
 
@@ -373,14 +385,14 @@ class AsyncConversation:
         steps: Annotated[Collection[Step], Items(1000, least=1)],
         *,
         request_id: RequestId | None = None,
-        timeout: Seconds | None = None,
+        timeout: Timeout = OF_CLIENT,
     ) -> None:
         """Saves up to 1,000 steps, all or none; a step whose id is known is replaced. The conversation must exist."""
         request = history.SaveStepsRequest(steps=[step.to_proto(self.id, self.user_id) for step in steps])
         await self._calls.write(self._calls.stubs.history.SaveSteps, request, timeout, request_id)
 
     async def steps(
-        self, *, operation_id: Id | None = None, limit: Count | None = None, timeout: Seconds | None = None
+        self, *, operation_id: Id | None = None, limit: Count | None = None, timeout: Timeout = OF_CLIENT
     ) -> list[Step]:
         """The steps of the operation `operation_id` or of all, in order: the newest `limit`, or all.
 

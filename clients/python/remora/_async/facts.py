@@ -7,7 +7,7 @@ from typing import Annotated
 from remora import _refusals
 from remora._arguments import checked
 from remora._async.calls import AsyncCalls, page_size
-from remora._bounds import Between, Id, Ids, Items, Limit, Name, RequestId, Seconds, Size, Time
+from remora._bounds import OF_CLIENT, Between, Id, Ids, Items, Limit, Name, RequestId, Size, Time, Timeout
 from remora._status import without_request_id
 from remora.facts import ExtractedFacts, Fact, FactSearchResult, FactSource, StaticFact, fact_times
 from remora.search import Query
@@ -34,7 +34,7 @@ class AsyncFacts:
         *,
         source: FactSource | None = None,
         request_id: RequestId | None = None,
-        timeout: Seconds | None = None,
+        timeout: Timeout = OF_CLIENT,
     ) -> list[str]:
         """Adds a fact or several, all or none, and returns their ids. `source` is the message in which they were said.
 
@@ -58,7 +58,7 @@ class AsyncFacts:
         dry_run: bool = False,
         by_patterns: bool = False,
         request_id: RequestId | None = None,
-        timeout: Seconds | None = None,
+        timeout: Timeout = OF_CLIENT,
     ) -> ExtractedFacts:
         """Finds what the user says of itself in a text, adds it, and returns it with its ids.
 
@@ -81,7 +81,7 @@ class AsyncFacts:
         after_sequence: Annotated[int, Between(0, 2**63 - 1)] = 0,
         dry_run: bool = False,
         by_patterns: bool = False,
-        timeout: Seconds | None = None,
+        timeout: Timeout = OF_CLIENT,
     ) -> ExtractedFacts:
         """The same of all that the user says in a conversation, behind a message of this sequence.
 
@@ -114,7 +114,7 @@ class AsyncFacts:
         valid_at: Time | None = None,
         recorded_at: Time | None = None,
         at_any_time: bool = False,
-        timeout: Seconds | None = None,
+        timeout: Timeout = OF_CLIENT,
     ) -> FactSearchResult:
         """The `k` facts that answer the text `query` best, by their vectors and their words, best first.
 
@@ -131,7 +131,7 @@ class AsyncFacts:
         response = await self._calls.read(self._calls.stubs.memory.SearchFacts, request, timeout)
         return FactSearchResult.from_proto(response)
 
-    async def get(self, fact_id: Id, *, timeout: Seconds | None = None) -> Fact:
+    async def get(self, fact_id: Id, *, timeout: Timeout = OF_CLIENT) -> Fact:
         """The fact `fact_id` as it is recorded now. Raises FactNotFoundError if the user has none."""
         request = wire.GetFactRequest(user_id=self._user_id, fact_id=fact_id)
         response = await self._calls.read(self._calls.stubs.memory.GetFact, request, timeout)
@@ -146,7 +146,7 @@ class AsyncFacts:
         recorded_at: Time | None = None,
         at_any_time: bool = False,
         limit: Limit | None = 100,
-        timeout: Seconds | None = None,
+        timeout: Timeout = OF_CLIENT,
     ) -> list[Fact]:
         """The facts, those recorded last first: at most `limit` (None: all). The times are as in `search`.
 
@@ -161,7 +161,7 @@ class AsyncFacts:
         return [Fact.from_proto(fact) for fact in found]
 
     async def correct(
-        self, fact_id: Id, fact: Fact, *, request_id: RequestId | None = None, timeout: Seconds | None = None
+        self, fact_id: Id, fact: Fact, *, request_id: RequestId | None = None, timeout: Timeout = OF_CLIENT
     ) -> str:
         """Puts `fact` in the place of one that is wrong, and returns its id. What was recorded before can be asked for.
 
@@ -171,27 +171,27 @@ class AsyncFacts:
         response = await self._calls.write(self._calls.stubs.memory.CorrectFact, request, timeout, request_id)
         return response.fact_id
 
-    async def retract(self, ids: Ids, *, request_id: RequestId | None = None, timeout: Seconds | None = None) -> int:
+    async def retract(self, ids: Ids, *, request_id: RequestId | None = None, timeout: Timeout = OF_CLIENT) -> int:
         """Ceases to record facts that never held, at most 1,000; returns how many there were."""
         request = wire.RetractFactsRequest(user_id=self._user_id, facts=_ids(ids))
         response = await self._calls.write(self._calls.stubs.memory.RetractFacts, request, timeout, request_id)
         return response.retracted_facts
 
-    async def forget(self, ids: Ids, *, request_id: RequestId | None = None, timeout: Seconds | None = None) -> int:
+    async def forget(self, ids: Ids, *, request_id: RequestId | None = None, timeout: Timeout = OF_CLIENT) -> int:
         """Deletes facts with all that was recorded of them, at most 1,000; returns how many there were."""
         return await self._forget(wire.ForgetFactsRequest(ids=_ids(ids)), request_id, timeout)
 
     async def forget_conversation(
-        self, conversation_id: Id, *, request_id: RequestId | None = None, timeout: Seconds | None = None
+        self, conversation_id: Id, *, request_id: RequestId | None = None, timeout: Timeout = OF_CLIENT
     ) -> int:
         """Deletes the facts that were said in a conversation and nowhere else; returns how many there were."""
         return await self._forget(wire.ForgetFactsRequest(conversation_id=conversation_id), request_id, timeout)
 
-    async def clear(self, *, request_id: RequestId | None = None, timeout: Seconds | None = None) -> int:
+    async def clear(self, *, request_id: RequestId | None = None, timeout: Timeout = OF_CLIENT) -> int:
         """Deletes all facts of the user; returns how many there were."""
         return await self._forget(wire.ForgetFactsRequest(all=wire.AllFacts()), request_id, timeout)
 
-    async def _forget(self, request: wire.ForgetFactsRequest, request_id: str | None, timeout: float | None) -> int:
+    async def _forget(self, request: wire.ForgetFactsRequest, request_id: str | None, timeout: Timeout) -> int:
         request.user_id = self._user_id
         response = await self._calls.write(self._calls.stubs.memory.ForgetFacts, request, timeout, request_id)
         return response.forgotten_facts
@@ -209,7 +209,7 @@ class AsyncStaticFacts:
         facts: Annotated[Collection[str | StaticFact], Items(1000)],
         *,
         request_id: RequestId | None = None,
-        timeout: Seconds | None = None,
+        timeout: Timeout = OF_CLIENT,
     ) -> list[str]:
         """Sets the static facts in place of those before, and returns their ids. Without any, there are none."""
         given = [StaticFact(fact) if isinstance(fact, str) else fact for fact in facts]
@@ -217,7 +217,7 @@ class AsyncStaticFacts:
         response = await self._calls.write(self._calls.stubs.memory.SetStaticFacts, request, timeout, request_id)
         return list(response.ids)
 
-    async def get(self, *, timeout: Seconds | None = None) -> list[StaticFact]:
+    async def get(self, *, timeout: Timeout = OF_CLIENT) -> list[StaticFact]:
         """The static facts, in their order."""
         response = await self._calls.read(
             self._calls.stubs.memory.GetStaticFacts, wire.GetStaticFactsRequest(), timeout

@@ -6,7 +6,7 @@ from typing import Annotated, TypeAlias, Unpack
 
 from remora._arguments import checked
 from remora._async.calls import LARGEST_PAGE, AsyncCalls, page_size
-from remora._bounds import Between, Count, Id, Items, Limit, Name, RequestId, Seconds, Size, Time, UserId
+from remora._bounds import OF_CLIENT, Between, Count, Id, Items, Limit, Name, RequestId, Size, Time, Timeout, UserId
 from remora._records import Members, members
 from remora._times import to_timestamp
 from remora.history import (
@@ -31,7 +31,7 @@ Severity: TypeAlias = Annotated[int, Between(1, 24)]
 
 @checked
 class AsyncHistory:
-    """What the agents of the tenant did. `timeout` is in seconds; None: the client's.
+    """What the agents of the tenant did. `timeout` is in seconds; left out: the client's.
 
     The steps of an entry are an agent's on its way to one answer; those of a conversation are `Conversation.steps`.
     Spans and log records are read here; what exports them writes them through `stubs`, to the nanosecond.
@@ -44,7 +44,7 @@ class AsyncHistory:
         return f"{type(self).__name__}()"
 
     async def save_entry(
-        self, entry: HistoryEntry, *, request_id: RequestId | None = None, timeout: Seconds | None = None
+        self, entry: HistoryEntry, *, request_id: RequestId | None = None, timeout: Timeout = OF_CLIENT
     ) -> None:
         """Saves an `entry`; one with a known id is replaced, and keeps its steps.
 
@@ -58,7 +58,7 @@ class AsyncHistory:
         entry_id: Id,
         *,
         request_id: RequestId | None = None,
-        timeout: Seconds | None = None,
+        timeout: Timeout = OF_CLIENT,
         **changes: Unpack[HistoryEntryFields],
     ) -> None:
         """Replaces the given fields of the entry `entry_id`, and no others; with none, only sets update_time.
@@ -69,13 +69,13 @@ class AsyncHistory:
         request.update_mask.paths.extend(changes)
         await self._calls.write(self._calls.stubs.history.UpdateHistoryEntry, request, timeout, request_id)
 
-    async def get_entry(self, entry_id: Id, *, timeout: Seconds | None = None) -> HistoryEntry:
+    async def get_entry(self, entry_id: Id, *, timeout: Timeout = OF_CLIENT) -> HistoryEntry:
         """The entry `entry_id`. A missing one raises HistoryEntryNotFoundError."""
         request = wire.GetHistoryEntryRequest(entry_id=entry_id)
         response = await self._calls.read(self._calls.stubs.history.GetHistoryEntry, request, timeout)
         return HistoryEntry.from_proto(response.entry)
 
-    async def get_entry_with_related(self, entry_id: Id, *, timeout: Seconds | None = None) -> EntryWithRelated:
+    async def get_entry_with_related(self, entry_id: Id, *, timeout: Timeout = OF_CLIENT) -> EntryWithRelated:
         """The entry `entry_id` with its steps and its timeline events, which are those whose run is the entry.
 
         A missing entry raises HistoryEntryNotFoundError.
@@ -92,7 +92,7 @@ class AsyncHistory:
         user_id: UserId | None = None,
         limit: Limit | None = 100,
         skip: Count = 0,
-        timeout: Seconds | None = None,
+        timeout: Timeout = OF_CLIENT,
     ) -> list[HistoryEntry]:
         """Entries by start_time, the newest first: at most `limit` (None: all).
 
@@ -107,7 +107,7 @@ class AsyncHistory:
         return list(map(HistoryEntry.from_proto, entries))
 
     async def count_entries(
-        self, *, agent_id: Id | None = None, user_id: UserId | None = None, timeout: Seconds | None = None
+        self, *, agent_id: Id | None = None, user_id: UserId | None = None, timeout: Timeout = OF_CLIENT
     ) -> int:
         """How many entries there are: all, or those of the agent `agent_id`, of `user_id`."""
         request = wire.ListHistoryEntriesRequest(agent_id=agent_id or "", user_id=user_id or "", page_size=1)
@@ -115,7 +115,7 @@ class AsyncHistory:
         return response.total_size
 
     async def delete_entry(
-        self, entry_id: Id, *, request_id: RequestId | None = None, timeout: Seconds | None = None
+        self, entry_id: Id, *, request_id: RequestId | None = None, timeout: Timeout = OF_CLIENT
     ) -> bool:
         """Deletes the entry `entry_id` with its steps and its timeline events; returns whether there was one."""
         request = wire.DeleteHistoryEntryRequest(entry_id=entry_id)
@@ -127,7 +127,7 @@ class AsyncHistory:
         steps: Annotated[Collection[EntryStep], Items(1000, least=1)],
         *,
         request_id: RequestId | None = None,
-        timeout: Seconds | None = None,
+        timeout: Timeout = OF_CLIENT,
     ) -> None:
         """Saves up to 1,000 `steps` of existing entries, all or none; one whose id is known in its entry is replaced.
 
@@ -142,7 +142,7 @@ class AsyncHistory:
         *,
         entry_id: Id | None = None,
         request_id: RequestId | None = None,
-        timeout: Seconds | None = None,
+        timeout: Timeout = OF_CLIENT,
         **changes: Unpack[EntryStepFields],
     ) -> None:
         """Replaces the given fields of the step `step_id` of the entry `entry_id`, and no others.
@@ -155,7 +155,7 @@ class AsyncHistory:
         await self._calls.write(self._calls.stubs.history.UpdateEntryStep, request, timeout, request_id)
 
     async def get_entry_step(
-        self, step_id: Id, *, entry_id: Id | None = None, timeout: Seconds | None = None
+        self, step_id: Id, *, entry_id: Id | None = None, timeout: Timeout = OF_CLIENT
     ) -> EntryStep:
         """The step `step_id` of the entry `entry_id`; without an entry it is looked for in all, which takes longer.
 
@@ -165,7 +165,7 @@ class AsyncHistory:
         response = await self._calls.read(self._calls.stubs.history.GetEntryStep, request, timeout)
         return EntryStep.from_proto(response.step)
 
-    async def list_entry_steps(self, entry_id: Id, *, timeout: Seconds | None = None) -> list[EntryStep]:
+    async def list_entry_steps(self, entry_id: Id, *, timeout: Timeout = OF_CLIENT) -> list[EntryStep]:
         """The steps of the entry `entry_id`, by step_index, then by create_time. Each page of 1,000 has the timeout."""
         request = wire.ListEntryStepsRequest(entry_id=entry_id, page_size=LARGEST_PAGE)
         method = self._calls.stubs.history.ListEntrySteps
@@ -178,7 +178,7 @@ class AsyncHistory:
         *,
         entry_id: Id | None = None,
         request_id: RequestId | None = None,
-        timeout: Seconds | None = None,
+        timeout: Timeout = OF_CLIENT,
     ) -> bool:
         """Deletes the step `step_id` of the entry `entry_id`; returns whether there was one.
 
@@ -193,7 +193,7 @@ class AsyncHistory:
         events: Annotated[Collection[TimelineEvent], Items(1000, least=1)],
         *,
         request_id: RequestId | None = None,
-        timeout: Seconds | None = None,
+        timeout: Timeout = OF_CLIENT,
     ) -> None:
         """Adds up to 1,000 timeline `events`, of any runs, all or none. One that is there already is skipped.
 
@@ -202,9 +202,7 @@ class AsyncHistory:
         request = wire.AddTimelineEventsRequest(events=[event.to_proto() for event in events])
         await self._calls.write(self._calls.stubs.history.AddTimelineEvents, request, timeout, request_id)
 
-    async def get_event(
-        self, event_id: Id, *, run_id: Id | None = None, timeout: Seconds | None = None
-    ) -> TimelineEvent:
+    async def get_event(self, event_id: Id, *, run_id: Id | None = None, timeout: Timeout = OF_CLIENT) -> TimelineEvent:
         """The timeline event `event_id` of the run `run_id`; without a run it is looked for in all.
 
         A missing event raises TimelineEventNotFoundError.
@@ -213,7 +211,7 @@ class AsyncHistory:
         response = await self._calls.read(self._calls.stubs.history.GetTimelineEvent, request, timeout)
         return TimelineEvent.from_proto(response.event)
 
-    async def list_events(self, run_id: Id, *, timeout: Seconds | None = None) -> list[TimelineEvent]:
+    async def list_events(self, run_id: Id, *, timeout: Timeout = OF_CLIENT) -> list[TimelineEvent]:
         """The timeline events of the run or the entry `run_id`: by sequence, then by start_time.
 
         Each page of 1,000 has the timeout.
@@ -229,7 +227,7 @@ class AsyncHistory:
         *,
         run_id: Id | None = None,
         request_id: RequestId | None = None,
-        timeout: Seconds | None = None,
+        timeout: Timeout = OF_CLIENT,
     ) -> bool:
         """Deletes the timeline event `event_id` of the run `run_id`; returns whether there was one.
 
@@ -239,9 +237,7 @@ class AsyncHistory:
         response = await self._calls.write(self._calls.stubs.history.DeleteTimelineEvent, request, timeout, request_id)
         return response.deleted
 
-    async def get_span(
-        self, span_id: SpanId, *, trace_id: SpanId | None = None, timeout: Seconds | None = None
-    ) -> Span:
+    async def get_span(self, span_id: SpanId, *, trace_id: SpanId | None = None, timeout: Timeout = OF_CLIENT) -> Span:
         """The span `span_id` of the trace `trace_id`; without a trace it is looked for in all, which takes longer.
 
         A missing span raises SpanNotFoundError.
@@ -250,7 +246,7 @@ class AsyncHistory:
         response = await self._calls.read(self._calls.stubs.history.GetSpan, request, timeout)
         return Span.from_proto(response.span)
 
-    async def list_spans(self, trace_id: SpanId, *, timeout: Seconds | None = None) -> list[Span]:
+    async def list_spans(self, trace_id: SpanId, *, timeout: Timeout = OF_CLIENT) -> list[Span]:
         """The spans of the trace `trace_id`, by start_time, then as they were saved.
 
         Each page of 1,000 has the timeout.
@@ -267,7 +263,7 @@ class AsyncHistory:
         user_id: UserId | None = None,
         limit: Limit | None = 100,
         skip: Count = 0,
-        timeout: Seconds | None = None,
+        timeout: Timeout = OF_CLIENT,
     ) -> list[Trace]:
         """Traces by the start of their first span, the newest first: at most `limit` (None: all).
 
@@ -282,7 +278,7 @@ class AsyncHistory:
         return list(map(Trace.from_proto, traces))
 
     async def prune_spans(
-        self, *, started_before: Time, request_id: RequestId | None = None, timeout: Seconds | None = None
+        self, *, started_before: Time, request_id: RequestId | None = None, timeout: Timeout = OF_CLIENT
     ) -> int:
         """Deletes the oldest spans that began before `started_before`; returns how many.
 
@@ -309,7 +305,7 @@ class AsyncHistory:
         newest_first: bool = False,
         limit: Limit | None = 100,
         skip: Count = 0,
-        timeout: Seconds | None = None,
+        timeout: Timeout = OF_CLIENT,
     ) -> list[LogRecord]:
         """Log records by time, the oldest first or the newest (`newest_first`): at most `limit` (None: all).
 
@@ -339,7 +335,7 @@ class AsyncHistory:
         return list(map(LogRecord.from_proto, records))
 
     async def prune_log_records(
-        self, *, recorded_before: Time, request_id: RequestId | None = None, timeout: Seconds | None = None
+        self, *, recorded_before: Time, request_id: RequestId | None = None, timeout: Timeout = OF_CLIENT
     ) -> int:
         """Deletes the oldest log records from before `recorded_before`; returns how many.
 

@@ -5,7 +5,7 @@ from typing import Annotated, TypeAlias
 
 from remora._arguments import checked
 from remora._async.calls import AsyncCalls, page_size
-from remora._bounds import Id, Limit, Name, Seconds, UserId
+from remora._bounds import OF_CLIENT, Id, Limit, Name, Timeout, UserId
 from remora.receipts import ContextDiff, Receipt, Replay
 from remora.v1 import memory_service_pb2 as wire
 
@@ -28,7 +28,7 @@ class AsyncReceipts:
         return f"{type(self).__name__}()"
 
     async def get(
-        self, receipt_id: ReceiptId, *, user_id: UserId | None = None, timeout: Seconds | None = None
+        self, receipt_id: ReceiptId, *, user_id: UserId | None = None, timeout: Timeout = OF_CLIENT
     ) -> Receipt:
         """The receipt `receipt_id`."""
         request = wire.GetReceiptRequest(receipt_id=receipt_id, user_id=user_id or "")
@@ -41,7 +41,7 @@ class AsyncReceipts:
         user_id: UserId | None = None,
         conversation_id: Id | None = None,
         limit: Limit | None = 100,
-        timeout: Seconds | None = None,
+        timeout: Timeout = OF_CLIENT,
     ) -> list[Receipt]:
         """Receipts without their items and requests, the newest first: at most `limit` (None: all).
 
@@ -56,7 +56,7 @@ class AsyncReceipts:
         return [Receipt.from_proto(receipt) for receipt in found]
 
     async def replay(
-        self, receipt_id: ReceiptId, *, user_id: UserId | None = None, timeout: Seconds | None = None
+        self, receipt_id: ReceiptId, *, user_id: UserId | None = None, timeout: Timeout = OF_CLIENT
     ) -> Replay:
         """The reply of the receipt `receipt_id` again, from the messages as they were then.
 
@@ -68,7 +68,7 @@ class AsyncReceipts:
         return Replay.from_proto(response, receipt.max_tokens)
 
     async def diff(
-        self, before: ReceiptId, after: ReceiptId, *, user_id: UserId | None = None, timeout: Seconds | None = None
+        self, before: ReceiptId, after: ReceiptId, *, user_id: UserId | None = None, timeout: Timeout = OF_CLIENT
     ) -> ContextDiff:
         """What came in, went out and changed from the receipt `before` to the receipt `after`, and why."""
         request = wire.DiffContextsRequest(before_receipt_id=before, after_receipt_id=after, user_id=user_id or "")

@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 from remora._arguments import checked
 from remora._async.calls import AsyncCalls
-from remora._bounds import Name, RequestId, Seconds
+from remora._bounds import OF_CLIENT, Name, RequestId, Timeout
 from remora.v1 import memory_service_pb2 as wire
 from remora.v1.working_memory_pb2 import WorkingMemoryScope
 from remora.working_memory import MOST_TEMPLATE, Form, Mode, WorkingMemoryContent, content_bytes
@@ -39,20 +39,20 @@ class AsyncWorkingMemory:
         """
         return AsyncWorkingMemory(self._calls, self._scope, self._user_id, Form(template or "", schema))
 
-    async def instructions(self, *, timeout: Seconds | None = None) -> str:
+    async def instructions(self, *, timeout: Timeout = OF_CLIENT) -> str:
         """Text for the system prompt of an agent: how to keep the working memory, its form, and its content now.
 
         Raises UnicodeDecodeError if the content is not UTF-8, which only `set` can store.
         """
         return self._form.instructions(await self.get(timeout=timeout))
 
-    async def get(self, *, timeout: Seconds | None = None) -> WorkingMemoryContent | None:
+    async def get(self, *, timeout: Timeout = OF_CLIENT) -> WorkingMemoryContent | None:
         """The content; None if there is none."""
         request = wire.GetWorkingMemoryRequest(scope=self._scope, user_id=self._user_id)
         method = self._calls.stubs.memory.GetWorkingMemory
         return WorkingMemoryContent.from_proto(await self._calls.read(method, request, timeout))
 
-    async def set(self, content: Any, *, request_id: RequestId | None = None, timeout: Seconds | None = None) -> None:  # noqa: ANN401 - whatever JSON holds
+    async def set(self, content: Any, *, request_id: RequestId | None = None, timeout: Timeout = OF_CLIENT) -> None:  # noqa: ANN401 - whatever JSON holds
         """Replaces the content: text, bytes, or what JSON can hold, up to 1 MiB. The conversation must exist.
 
         The content is not checked against a template or a schema; `edit` checks it.
@@ -67,7 +67,7 @@ class AsyncWorkingMemory:
         mode: Mode = "replace",
         schema: dict[str, Any] | None = None,
         request_id: RequestId | None = None,
-        timeout: Seconds | None = None,
+        timeout: Timeout = OF_CLIENT,
     ) -> None:
         """Replaces the content, or adds to it, in one step: of two that append at once, none is lost.
 
@@ -89,7 +89,7 @@ class AsyncWorkingMemory:
         request.user_id = self._user_id
         await self._calls.write(self._calls.stubs.memory.EditWorkingMemory, request, timeout, request_id)
 
-    async def delete(self, *, request_id: RequestId | None = None, timeout: Seconds | None = None) -> bool:
+    async def delete(self, *, request_id: RequestId | None = None, timeout: Timeout = OF_CLIENT) -> bool:
         """Deletes the content; returns False if there was none."""
         request = wire.DeleteWorkingMemoryRequest(scope=self._scope, user_id=self._user_id)
         response = await self._calls.write(self._calls.stubs.memory.DeleteWorkingMemory, request, timeout, request_id)

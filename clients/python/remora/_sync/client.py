@@ -9,7 +9,20 @@ from typing import Annotated, Self, Unpack
 from remora import conversations
 from remora._arguments import checked
 from remora._backends import synchronous as backend
-from remora._bounds import Count, Id, Ids, IfMissing, IndexWait, Limit, RequestId, Revision, Seconds, UserId
+from remora._bounds import (
+    OF_CLIENT,
+    Count,
+    Id,
+    Ids,
+    IfMissing,
+    IndexWait,
+    Limit,
+    RequestId,
+    Revision,
+    Seconds,
+    Timeout,
+    UserId,
+)
 from remora._endpoint import Endpoint, resolve_endpoint
 from remora._local_server import LocalServer, find_or_start
 from remora._sync.calls import LARGEST_PAGE, Calls, page_size
@@ -210,7 +223,7 @@ class Remora:
         """
         return Vectors(self._calls, collection_id, user_id or "")
 
-    def list_collections(self, *, limit: Limit | None = None, timeout: Seconds | None = None) -> list[VectorCollection]:
+    def list_collections(self, *, limit: Limit | None = None, timeout: Timeout = OF_CLIENT) -> list[VectorCollection]:
         """The collections of vectors, by their id, by code point: at most `limit` (None: all).
 
         Each page of 1,000 has the timeout.
@@ -226,7 +239,7 @@ class Remora:
         *,
         user_id: UserId | None = None,
         request_id: RequestId | None = None,
-        timeout: Seconds | None = None,
+        timeout: Timeout = OF_CLIENT,
         **fields: Unpack[ConversationFields],
     ) -> Conversation:
         """Creates the conversation `conversation_id` of the user `user_id` (None: `default`), with the given fields.
@@ -247,7 +260,7 @@ class Remora:
         descending: bool = True,
         limit: Limit | None = 100,
         skip: Count = 0,
-        timeout: Seconds | None = None,
+        timeout: Timeout = OF_CLIENT,
     ) -> list[ConversationRecord]:
         """Conversations of the tenant, newest update first: at most `limit` (None: all).
 
@@ -268,7 +281,7 @@ class Remora:
         return list(map(ConversationRecord.from_proto, found))
 
     def count_conversations(
-        self, *, user_id: UserId | None = None, resource_id: Id | None = None, timeout: Seconds | None = None
+        self, *, user_id: UserId | None = None, resource_id: Id | None = None, timeout: Timeout = OF_CLIENT
     ) -> int:
         """How many conversations the tenant has: all, or those of `user_id`, of `resource_id`."""
         request = wire.CountConversationsRequest(user_id=user_id or "", resource_id=resource_id or "")
@@ -283,7 +296,7 @@ class Remora:
         page_token: str = "",
         explain: bool = False,
         index_wait: IndexWait | None = None,
-        timeout: Seconds | None = None,
+        timeout: Timeout = OF_CLIENT,
         **options: Unpack[SearchOptions],
     ) -> SearchResult:
         """The messages of the user `user_id`, of all its conversations, that answer a text or resemble a vector.
@@ -302,7 +315,7 @@ class Remora:
         page_token: str = "",
         explain: bool = False,
         index_wait: IndexWait | None = None,
-        timeout: Seconds | None = None,
+        timeout: Timeout = OF_CLIENT,
         **options: Unpack[SearchOptions],
     ) -> SearchResult:
         """The messages of all users of the tenant that answer a text or resemble a vector, best first.
@@ -320,7 +333,7 @@ class Remora:
         *,
         user_id: UserId | None = None,
         request_id: RequestId | None = None,
-        timeout: Seconds | None = None,
+        timeout: Timeout = OF_CLIENT,
     ) -> int:
         """Deletes the memory items of these `ids`, at most 1,000, of the user `user_id` (None: of any user).
 
@@ -337,7 +350,7 @@ class Remora:
         *,
         encoding: EncodingName | None = None,
         model: ModelName | None = None,
-        timeout: Seconds | None = None,
+        timeout: Timeout = OF_CLIENT,
     ) -> TokenCount:
         """The tokens of the `content`: a text, a list of texts, or messages as a chat model counts them.
 
@@ -354,7 +367,7 @@ class Remora:
         *,
         encoding: EncodingName | None = None,
         model: ModelName | None = None,
-        timeout: Seconds | None = None,
+        timeout: Timeout = OF_CLIENT,
         **options: Unpack[TrimOptions],
     ) -> Trimmed:
         """What fits of `messages`, oldest first, into `max_tokens`: the newest ones, tool calls with their results.
@@ -367,7 +380,7 @@ class Remora:
         response = self._calls.call(self._calls.stubs.text.TrimMessages, request, timeout)
         return Trimmed.of(messages, response)
 
-    def validate(self, messages: Sequence[MessageLike], *, timeout: Seconds | None = None) -> list[HistoryFault]:
+    def validate(self, messages: Sequence[MessageLike], *, timeout: Timeout = OF_CLIENT) -> list[HistoryFault]:
         """What a model's provider may refuse in `messages`: tool results without a call, calls without a result,
         repeated ids. Nothing is changed or stored.
         """
@@ -380,7 +393,7 @@ class Remora:
         *,
         encoding: EncodingName | None = None,
         model: ModelName | None = None,
-        timeout: Seconds | None = None,
+        timeout: Timeout = OF_CLIENT,
         **options: Unpack[ClearOptions],
     ) -> Cleared:
         """The `messages`, oldest first, with a placeholder for older tool results if they cost too many tokens.
@@ -392,7 +405,7 @@ class Remora:
         response = self._calls.call(self._calls.stubs.text.ClearToolUses, request, timeout)
         return Cleared.of(messages, response)
 
-    def embed(self, texts: str | Collection[str], *, timeout: Seconds | None = None) -> list[Embedding]:
+    def embed(self, texts: str | Collection[str], *, timeout: Timeout = OF_CLIENT) -> list[Embedding]:
         """The embeddings of texts by the tenant's model, of unit length. Each call, for 256 texts, has the timeout.
 
         Raises ModelUnavailableError if the tenant has no model, ModelUnreachableError if that does not answer.
@@ -405,7 +418,7 @@ class Remora:
             embeddings.extend(map(Embedding.from_proto, response.embeddings))
         return embeddings
 
-    def status(self, *, timeout: Seconds | None = None) -> GetStatusResponse:
+    def status(self, *, timeout: Timeout = OF_CLIENT) -> GetStatusResponse:
         """The state of the server and its store."""
         return self._calls.call(self._calls.stubs.admin.GetStatus, GetStatusRequest(), timeout)
 
@@ -415,7 +428,7 @@ class Remora:
         user_id: UserId | None = None,
         conversation_id: Id | None = None,
         page_token: str = "",
-        timeout: Seconds | None = None,
+        timeout: Timeout = OF_CLIENT,
     ) -> ExportRecordsResponse:
         """A page of the tenant's data, all or of `user_id` or `conversation_id`, as records that can be imported.
 
@@ -430,7 +443,7 @@ class Remora:
         return self._calls.read(self._calls.stubs.transfer.ExportRecords, request, timeout)
 
     def import_records(
-        self, records: Sequence[Record], *, request_id: RequestId | None = None, timeout: Seconds | None = None
+        self, records: Sequence[Record], *, request_id: RequestId | None = None, timeout: Timeout = OF_CLIENT
     ) -> int:
         """Stores exported records, of one conversation or of users' working memories; returns how many are new.
 
@@ -440,18 +453,18 @@ class Remora:
         response = self._calls.write(self._calls.stubs.transfer.ImportRecords, request, timeout, request_id)
         return response.imported_records
 
-    def create_backup(self, *, timeout: Seconds | None = None) -> Backup:
+    def create_backup(self, *, timeout: Timeout = OF_CLIENT) -> Backup:
         """Makes a verified snapshot of the whole store, on the server. Raises OperatorOnlyError without its token."""
         response = self._calls.call(self._calls.stubs.admin.CreateBackup, CreateBackupRequest(), timeout)
         return response.backup
 
-    def read_backup(self, backup_id: Id, offset: Limit, *, timeout: Seconds | None = None) -> bytes:
+    def read_backup(self, backup_id: Id, offset: Limit, *, timeout: Timeout = OF_CLIENT) -> bytes:
         """Bytes of the snapshot `backup_id` from `offset` on, empty at its end."""
         request = ReadBackupRequest(backup_id=backup_id, offset=offset)
         response = self._calls.call(self._calls.stubs.admin.ReadBackup, request, timeout)
         return response.data
 
-    def delete_backup(self, backup_id: Id, *, timeout: Seconds | None = None) -> bool:
+    def delete_backup(self, backup_id: Id, *, timeout: Timeout = OF_CLIENT) -> bool:
         """Deletes the snapshot `backup_id`; returns whether there was one."""
         request = DeleteBackupRequest(backup_id=backup_id)
         response = self._calls.call(self._calls.stubs.admin.DeleteBackup, request, timeout)

@@ -5,7 +5,7 @@ from collections.abc import Collection
 from typing import Annotated, TypeAlias, Unpack
 
 from remora._arguments import checked
-from remora._bounds import Between, Count, Id, Items, Limit, Name, RequestId, Seconds, Size, Time, UserId
+from remora._bounds import OF_CLIENT, Between, Count, Id, Items, Limit, Name, RequestId, Size, Time, Timeout, UserId
 from remora._records import Members, members
 from remora._sync.calls import LARGEST_PAGE, Calls, page_size
 from remora._times import to_timestamp
@@ -31,7 +31,7 @@ Severity: TypeAlias = Annotated[int, Between(1, 24)]
 
 @checked
 class History:
-    """What the agents of the tenant did. `timeout` is in seconds; None: the client's.
+    """What the agents of the tenant did. `timeout` is in seconds; left out: the client's.
 
     The steps of an entry are an agent's on its way to one answer; those of a conversation are `Conversation.steps`.
     Spans and log records are read here; what exports them writes them through `stubs`, to the nanosecond.
@@ -44,7 +44,7 @@ class History:
         return f"{type(self).__name__}()"
 
     def save_entry(
-        self, entry: HistoryEntry, *, request_id: RequestId | None = None, timeout: Seconds | None = None
+        self, entry: HistoryEntry, *, request_id: RequestId | None = None, timeout: Timeout = OF_CLIENT
     ) -> None:
         """Saves an `entry`; one with a known id is replaced, and keeps its steps.
 
@@ -58,7 +58,7 @@ class History:
         entry_id: Id,
         *,
         request_id: RequestId | None = None,
-        timeout: Seconds | None = None,
+        timeout: Timeout = OF_CLIENT,
         **changes: Unpack[HistoryEntryFields],
     ) -> None:
         """Replaces the given fields of the entry `entry_id`, and no others; with none, only sets update_time.
@@ -69,13 +69,13 @@ class History:
         request.update_mask.paths.extend(changes)
         self._calls.write(self._calls.stubs.history.UpdateHistoryEntry, request, timeout, request_id)
 
-    def get_entry(self, entry_id: Id, *, timeout: Seconds | None = None) -> HistoryEntry:
+    def get_entry(self, entry_id: Id, *, timeout: Timeout = OF_CLIENT) -> HistoryEntry:
         """The entry `entry_id`. A missing one raises HistoryEntryNotFoundError."""
         request = wire.GetHistoryEntryRequest(entry_id=entry_id)
         response = self._calls.read(self._calls.stubs.history.GetHistoryEntry, request, timeout)
         return HistoryEntry.from_proto(response.entry)
 
-    def get_entry_with_related(self, entry_id: Id, *, timeout: Seconds | None = None) -> EntryWithRelated:
+    def get_entry_with_related(self, entry_id: Id, *, timeout: Timeout = OF_CLIENT) -> EntryWithRelated:
         """The entry `entry_id` with its steps and its timeline events, which are those whose run is the entry.
 
         A missing entry raises HistoryEntryNotFoundError.
@@ -92,7 +92,7 @@ class History:
         user_id: UserId | None = None,
         limit: Limit | None = 100,
         skip: Count = 0,
-        timeout: Seconds | None = None,
+        timeout: Timeout = OF_CLIENT,
     ) -> list[HistoryEntry]:
         """Entries by start_time, the newest first: at most `limit` (None: all).
 
@@ -107,16 +107,14 @@ class History:
         return list(map(HistoryEntry.from_proto, entries))
 
     def count_entries(
-        self, *, agent_id: Id | None = None, user_id: UserId | None = None, timeout: Seconds | None = None
+        self, *, agent_id: Id | None = None, user_id: UserId | None = None, timeout: Timeout = OF_CLIENT
     ) -> int:
         """How many entries there are: all, or those of the agent `agent_id`, of `user_id`."""
         request = wire.ListHistoryEntriesRequest(agent_id=agent_id or "", user_id=user_id or "", page_size=1)
         response = self._calls.read(self._calls.stubs.history.ListHistoryEntries, request, timeout)
         return response.total_size
 
-    def delete_entry(
-        self, entry_id: Id, *, request_id: RequestId | None = None, timeout: Seconds | None = None
-    ) -> bool:
+    def delete_entry(self, entry_id: Id, *, request_id: RequestId | None = None, timeout: Timeout = OF_CLIENT) -> bool:
         """Deletes the entry `entry_id` with its steps and its timeline events; returns whether there was one."""
         request = wire.DeleteHistoryEntryRequest(entry_id=entry_id)
         response = self._calls.write(self._calls.stubs.history.DeleteHistoryEntry, request, timeout, request_id)
@@ -127,7 +125,7 @@ class History:
         steps: Annotated[Collection[EntryStep], Items(1000, least=1)],
         *,
         request_id: RequestId | None = None,
-        timeout: Seconds | None = None,
+        timeout: Timeout = OF_CLIENT,
     ) -> None:
         """Saves up to 1,000 `steps` of existing entries, all or none; one whose id is known in its entry is replaced.
 
@@ -142,7 +140,7 @@ class History:
         *,
         entry_id: Id | None = None,
         request_id: RequestId | None = None,
-        timeout: Seconds | None = None,
+        timeout: Timeout = OF_CLIENT,
         **changes: Unpack[EntryStepFields],
     ) -> None:
         """Replaces the given fields of the step `step_id` of the entry `entry_id`, and no others.
@@ -154,7 +152,7 @@ class History:
         request.update_mask.paths.extend(changes)
         self._calls.write(self._calls.stubs.history.UpdateEntryStep, request, timeout, request_id)
 
-    def get_entry_step(self, step_id: Id, *, entry_id: Id | None = None, timeout: Seconds | None = None) -> EntryStep:
+    def get_entry_step(self, step_id: Id, *, entry_id: Id | None = None, timeout: Timeout = OF_CLIENT) -> EntryStep:
         """The step `step_id` of the entry `entry_id`; without an entry it is looked for in all, which takes longer.
 
         A missing step raises EntryStepNotFoundError.
@@ -163,7 +161,7 @@ class History:
         response = self._calls.read(self._calls.stubs.history.GetEntryStep, request, timeout)
         return EntryStep.from_proto(response.step)
 
-    def list_entry_steps(self, entry_id: Id, *, timeout: Seconds | None = None) -> list[EntryStep]:
+    def list_entry_steps(self, entry_id: Id, *, timeout: Timeout = OF_CLIENT) -> list[EntryStep]:
         """The steps of the entry `entry_id`, by step_index, then by create_time. Each page of 1,000 has the timeout."""
         request = wire.ListEntryStepsRequest(entry_id=entry_id, page_size=LARGEST_PAGE)
         method = self._calls.stubs.history.ListEntrySteps
@@ -176,7 +174,7 @@ class History:
         *,
         entry_id: Id | None = None,
         request_id: RequestId | None = None,
-        timeout: Seconds | None = None,
+        timeout: Timeout = OF_CLIENT,
     ) -> bool:
         """Deletes the step `step_id` of the entry `entry_id`; returns whether there was one.
 
@@ -191,7 +189,7 @@ class History:
         events: Annotated[Collection[TimelineEvent], Items(1000, least=1)],
         *,
         request_id: RequestId | None = None,
-        timeout: Seconds | None = None,
+        timeout: Timeout = OF_CLIENT,
     ) -> None:
         """Adds up to 1,000 timeline `events`, of any runs, all or none. One that is there already is skipped.
 
@@ -200,7 +198,7 @@ class History:
         request = wire.AddTimelineEventsRequest(events=[event.to_proto() for event in events])
         self._calls.write(self._calls.stubs.history.AddTimelineEvents, request, timeout, request_id)
 
-    def get_event(self, event_id: Id, *, run_id: Id | None = None, timeout: Seconds | None = None) -> TimelineEvent:
+    def get_event(self, event_id: Id, *, run_id: Id | None = None, timeout: Timeout = OF_CLIENT) -> TimelineEvent:
         """The timeline event `event_id` of the run `run_id`; without a run it is looked for in all.
 
         A missing event raises TimelineEventNotFoundError.
@@ -209,7 +207,7 @@ class History:
         response = self._calls.read(self._calls.stubs.history.GetTimelineEvent, request, timeout)
         return TimelineEvent.from_proto(response.event)
 
-    def list_events(self, run_id: Id, *, timeout: Seconds | None = None) -> list[TimelineEvent]:
+    def list_events(self, run_id: Id, *, timeout: Timeout = OF_CLIENT) -> list[TimelineEvent]:
         """The timeline events of the run or the entry `run_id`: by sequence, then by start_time.
 
         Each page of 1,000 has the timeout.
@@ -225,7 +223,7 @@ class History:
         *,
         run_id: Id | None = None,
         request_id: RequestId | None = None,
-        timeout: Seconds | None = None,
+        timeout: Timeout = OF_CLIENT,
     ) -> bool:
         """Deletes the timeline event `event_id` of the run `run_id`; returns whether there was one.
 
@@ -235,7 +233,7 @@ class History:
         response = self._calls.write(self._calls.stubs.history.DeleteTimelineEvent, request, timeout, request_id)
         return response.deleted
 
-    def get_span(self, span_id: SpanId, *, trace_id: SpanId | None = None, timeout: Seconds | None = None) -> Span:
+    def get_span(self, span_id: SpanId, *, trace_id: SpanId | None = None, timeout: Timeout = OF_CLIENT) -> Span:
         """The span `span_id` of the trace `trace_id`; without a trace it is looked for in all, which takes longer.
 
         A missing span raises SpanNotFoundError.
@@ -244,7 +242,7 @@ class History:
         response = self._calls.read(self._calls.stubs.history.GetSpan, request, timeout)
         return Span.from_proto(response.span)
 
-    def list_spans(self, trace_id: SpanId, *, timeout: Seconds | None = None) -> list[Span]:
+    def list_spans(self, trace_id: SpanId, *, timeout: Timeout = OF_CLIENT) -> list[Span]:
         """The spans of the trace `trace_id`, by start_time, then as they were saved.
 
         Each page of 1,000 has the timeout.
@@ -261,7 +259,7 @@ class History:
         user_id: UserId | None = None,
         limit: Limit | None = 100,
         skip: Count = 0,
-        timeout: Seconds | None = None,
+        timeout: Timeout = OF_CLIENT,
     ) -> list[Trace]:
         """Traces by the start of their first span, the newest first: at most `limit` (None: all).
 
@@ -276,7 +274,7 @@ class History:
         return list(map(Trace.from_proto, traces))
 
     def prune_spans(
-        self, *, started_before: Time, request_id: RequestId | None = None, timeout: Seconds | None = None
+        self, *, started_before: Time, request_id: RequestId | None = None, timeout: Timeout = OF_CLIENT
     ) -> int:
         """Deletes the oldest spans that began before `started_before`; returns how many.
 
@@ -303,7 +301,7 @@ class History:
         newest_first: bool = False,
         limit: Limit | None = 100,
         skip: Count = 0,
-        timeout: Seconds | None = None,
+        timeout: Timeout = OF_CLIENT,
     ) -> list[LogRecord]:
         """Log records by time, the oldest first or the newest (`newest_first`): at most `limit` (None: all).
 
@@ -333,7 +331,7 @@ class History:
         return list(map(LogRecord.from_proto, records))
 
     def prune_log_records(
-        self, *, recorded_before: Time, request_id: RequestId | None = None, timeout: Seconds | None = None
+        self, *, recorded_before: Time, request_id: RequestId | None = None, timeout: Timeout = OF_CLIENT
     ) -> int:
         """Deletes the oldest log records from before `recorded_before`; returns how many.
 

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from remora import _refusals
 from remora._arguments import checked
-from remora._bounds import Between, Id, Ids, Items, Limit, RequestId, Seconds
+from remora._bounds import OF_CLIENT, Between, Id, Ids, Items, Limit, RequestId, Timeout
 from remora._sync.calls import Calls, page_size
 from remora.filters import Where
 from remora.memory_items import MemoryItem, MemoryItemSearchResult, Tag, item_filter
@@ -33,7 +33,7 @@ class MemoryItems:
         items: str | MemoryItem | Annotated[Collection[MemoryItem], Items(1000, least=1)],
         *,
         request_id: RequestId | None = None,
-        timeout: Seconds | None = None,
+        timeout: Timeout = OF_CLIENT,
     ) -> list[str]:
         """Adds a text, an item or several `items`, all or none, and returns their ids.
 
@@ -54,7 +54,7 @@ class MemoryItems:
         threshold: Annotated[float, Between(0, 1)] | None = None,
         tags: Annotated[Collection[Tag], Items(64)] = (),
         where: Where = (),
-        timeout: Seconds | None = None,
+        timeout: Timeout = OF_CLIENT,
     ) -> MemoryItemSearchResult:
         """The `k` items that answer the text `query` best, by their vectors and their words, best first.
 
@@ -67,7 +67,7 @@ class MemoryItems:
         response = self._calls.read(self._calls.stubs.memory.SearchMemoryItems, request, timeout)
         return MemoryItemSearchResult.from_proto(response)
 
-    def get(self, item_id: Id, *, timeout: Seconds | None = None) -> MemoryItem:
+    def get(self, item_id: Id, *, timeout: Timeout = OF_CLIENT) -> MemoryItem:
         """The item `item_id`. Raises MemoryItemNotFoundError if the user has none."""
         request = wire.GetMemoryItemRequest(user_id=self._user_id, item_id=item_id)
         response = self._calls.read(self._calls.stubs.memory.GetMemoryItem, request, timeout)
@@ -79,7 +79,7 @@ class MemoryItems:
         tags: Annotated[Collection[Tag], Items(64)] = (),
         where: Where = (),
         limit: Limit | None = 100,
-        timeout: Seconds | None = None,
+        timeout: Timeout = OF_CLIENT,
     ) -> list[MemoryItem]:
         """The items, the newest first: at most `limit` (None: all). `tags` and `where` are as in `search`.
 
@@ -92,7 +92,7 @@ class MemoryItems:
         found = self._calls.items(method, request, lambda page: page.items, limit=limit, timeout=timeout)
         return [MemoryItem.from_proto(item) for item in found]
 
-    def delete(self, ids: Ids, *, request_id: RequestId | None = None, timeout: Seconds | None = None) -> int:
+    def delete(self, ids: Ids, *, request_id: RequestId | None = None, timeout: Timeout = OF_CLIENT) -> int:
         """Deletes the items of these `ids`, at most 1,000, all or none; returns how many there were."""
         selected = memory_item_pb2.MemoryItemIds(ids=[ids] if isinstance(ids, str) else ids)
         return self._delete(wire.DeleteMemoryItemsRequest(ids=selected), request_id, timeout)
@@ -103,7 +103,7 @@ class MemoryItems:
         tags: Annotated[Collection[Tag], Items(64)] = (),
         where: Where = (),
         request_id: RequestId | None = None,
-        timeout: Seconds | None = None,
+        timeout: Timeout = OF_CLIENT,
     ) -> int:
         """Deletes the items that have all of the `tags` and match `where`, all or none; returns how many there were."""
         selected = item_filter(tags, where)
@@ -111,12 +111,12 @@ class MemoryItems:
             raise _refusals.invalid("where", "has no condition, and there are no tags; clear() deletes all items")
         return self._delete(wire.DeleteMemoryItemsRequest(filter=selected), request_id, timeout)
 
-    def clear(self, *, request_id: RequestId | None = None, timeout: Seconds | None = None) -> int:
+    def clear(self, *, request_id: RequestId | None = None, timeout: Timeout = OF_CLIENT) -> int:
         """Deletes all items of the user; returns how many there were."""
         selected = memory_item_pb2.MemoryItemFilter()
         return self._delete(wire.DeleteMemoryItemsRequest(filter=selected), request_id, timeout)
 
-    def _delete(self, request: wire.DeleteMemoryItemsRequest, request_id: str | None, timeout: float | None) -> int:
+    def _delete(self, request: wire.DeleteMemoryItemsRequest, request_id: str | None, timeout: Timeout) -> int:
         request.user_id = self._user_id
         response = self._calls.write(self._calls.stubs.memory.DeleteMemoryItems, request, timeout, request_id)
         return response.deleted_items

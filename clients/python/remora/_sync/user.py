@@ -5,7 +5,7 @@ from typing import Unpack
 
 from remora import _refusals
 from remora._arguments import checked
-from remora._bounds import Count, IndexWait, Limit, RequestId, Seconds
+from remora._bounds import OF_CLIENT, Count, IndexWait, Limit, RequestId, Timeout
 from remora._sync.blocks import MemoryBlocks
 from remora._sync.calls import Calls, page_size
 from remora._sync.facts import Facts
@@ -21,7 +21,7 @@ from remora.v1.working_memory_pb2 import WorkingMemoryScope
 
 @checked
 class User:
-    """A handle on a user; making one makes no call. `timeout` is in seconds; None: the client's."""
+    """A handle on a user; making one makes no call. `timeout` is in seconds; left out: the client's."""
 
     _settled = _refusals.users_handle("memory.user(user_id)")
 
@@ -60,7 +60,7 @@ class User:
         descending: bool = True,
         limit: Limit | None = 100,
         skip: Count = 0,
-        timeout: Seconds | None = None,
+        timeout: Timeout = OF_CLIENT,
     ) -> list[ConversationRecord]:
         """The user's conversations, newest update first: at most `limit` (None: all), without the first `skip`.
 
@@ -79,7 +79,7 @@ class User:
         page_token: str = "",
         explain: bool = False,
         index_wait: IndexWait | None = None,
-        timeout: Seconds | None = None,
+        timeout: Timeout = OF_CLIENT,
         **options: Unpack[SearchOptions],
     ) -> SearchResult:
         """The user's messages, of all its conversations, that answer a text or resemble a vector: the best `k`.
@@ -91,13 +91,13 @@ class User:
         response = self._calls.read(self._calls.stubs.memory.SearchMessages, request, timeout)
         return SearchResult.from_proto(response)
 
-    def clear_messages(self, *, request_id: RequestId | None = None, timeout: Seconds | None = None) -> int:
+    def clear_messages(self, *, request_id: RequestId | None = None, timeout: Timeout = OF_CLIENT) -> int:
         """Deletes the user's messages and steps in all conversations; returns how many messages."""
         request = wire.ClearMessagesRequest(user_id=self.id)
         response = self._calls.write(self._calls.stubs.conversations.ClearMessages, request, timeout, request_id)
         return response.deleted_messages
 
-    def delete(self, *, request_id: RequestId | None = None, timeout: Seconds | None = None) -> int:
+    def delete(self, *, request_id: RequestId | None = None, timeout: Timeout = OF_CLIENT) -> int:
         """Deletes everything of the user, including the conversations that it owns; returns how many messages."""
         request = users.DeleteUserRequest(user_id=self.id)
         response = self._calls.write(self._calls.stubs.users.DeleteUser, request, timeout, request_id)

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from remora import _refusals
 from remora._arguments import checked
-from remora._bounds import Between, Finite, Id, Items, Name, NotBlank, RequestId, Seconds
+from remora._bounds import OF_CLIENT, Between, Finite, Id, Items, Name, NotBlank, RequestId, Timeout
 from remora._sync.calls import LARGEST_PAGE, Calls
 from remora.embeddings import Embedding
 from remora.filters import Where, where_to_proto
@@ -27,7 +27,7 @@ _TEXT = Name(1 << 20)
 
 @checked
 class Vectors:
-    """A handle on a collection of vectors; making one makes no call. `timeout` is in seconds; None: the client's.
+    """A handle on a collection of vectors; making one makes no call. `timeout` is in seconds; left out: the client's.
 
     A collection comes into being with its first vector, which gives it its dimension.
     """
@@ -49,7 +49,7 @@ class Vectors:
         vectors: Vector | Annotated[Collection[Vector], Items(10_000, least=1)],
         *,
         request_id: RequestId | None = None,
-        timeout: Seconds | None = None,
+        timeout: Timeout = OF_CLIENT,
     ) -> None:
         """Stores one or several `vectors`, all or none: at most 10,000, and 1/64 of the server's memory (4 to 36 MiB).
 
@@ -69,7 +69,7 @@ class Vectors:
         threshold: Annotated[float, Finite()] | None = None,
         where: Where = (),
         omit_values: bool = False,
-        timeout: Seconds | None = None,
+        timeout: Timeout = OF_CLIENT,
     ) -> VectorSearchResult:
         """The `k` vectors nearest to a vector or a text, by cosine, the nearest first. Results are exact.
 
@@ -96,7 +96,7 @@ class Vectors:
         response = self._calls.read(self._calls.stubs.vectors.SearchVectors, request, timeout)
         return VectorSearchResult.from_proto(response)
 
-    def get(self, ids: Id | Collection[Id], *, timeout: Seconds | None = None) -> list[Vector]:
+    def get(self, ids: Id | Collection[Id], *, timeout: Timeout = OF_CLIENT) -> list[Vector]:
         """The vectors of these `ids`, in their order; those of no vector are left out.
 
         Each page, of up to 1,000 vectors and 3 MiB, has the timeout.
@@ -111,7 +111,7 @@ class Vectors:
         return found
 
     def delete(
-        self, ids: Id | Collection[Id], *, request_id: RequestId | None = None, timeout: Seconds | None = None
+        self, ids: Id | Collection[Id], *, request_id: RequestId | None = None, timeout: Timeout = OF_CLIENT
     ) -> int:
         """Deletes the vectors of these `ids`, at most 10,000, all or none; returns how many there were."""
         selected = wire.VectorIds(ids=[ids] if isinstance(ids, str) else ids)
@@ -119,7 +119,7 @@ class Vectors:
         response = self._calls.write(self._calls.stubs.vectors.DeleteVectors, request, timeout, request_id)
         return response.deleted_vectors
 
-    def delete_where(self, where: Where, *, request_id: RequestId | None = None, timeout: Seconds | None = None) -> int:
+    def delete_where(self, where: Where, *, request_id: RequestId | None = None, timeout: Timeout = OF_CLIENT) -> int:
         """Deletes the vectors whose attributes match `where`, all or none; returns how many there were."""
         selected = where_to_proto(where)
         if selected is None:
@@ -128,7 +128,7 @@ class Vectors:
         response = self._calls.write(self._calls.stubs.vectors.DeleteVectors, request, timeout, request_id)
         return response.deleted_vectors
 
-    def count(self, *, where: Where = (), timeout: Seconds | None = None) -> int:
+    def count(self, *, where: Where = (), timeout: Timeout = OF_CLIENT) -> int:
         """How many vectors there are, or how many whose attributes match `where`."""
         request = wire.CountVectorsRequest(collection_id=self.id, user_id=self.user_id, filter=where_to_proto(where))
         response = self._calls.read(self._calls.stubs.vectors.CountVectors, request, timeout)
@@ -139,7 +139,7 @@ class Vectors:
         *,
         dimension: Dimension | None = None,
         request_id: RequestId | None = None,
-        timeout: Seconds | None = None,
+        timeout: Timeout = OF_CLIENT,
     ) -> None:
         """Creates the collection, which then has this `dimension` for good; None: that of its first vector.
 
@@ -149,13 +149,13 @@ class Vectors:
         request = wire.CreateCollectionRequest(collection=collection)
         self._calls.write(self._calls.stubs.vectors.CreateCollection, request, timeout, request_id)
 
-    def get_collection(self, *, timeout: Seconds | None = None) -> CollectionStats:
+    def get_collection(self, *, timeout: Timeout = OF_CLIENT) -> CollectionStats:
         """The collection with its statistics, which are of all users. A missing one raises CollectionNotFoundError."""
         request = wire.GetCollectionRequest(collection_id=self.id)
         response = self._calls.read(self._calls.stubs.vectors.GetCollection, request, timeout)
         return CollectionStats.from_proto(response)
 
-    def clear_collection(self, *, request_id: RequestId | None = None, timeout: Seconds | None = None) -> None:
+    def clear_collection(self, *, request_id: RequestId | None = None, timeout: Timeout = OF_CLIENT) -> None:
         """Deletes all vectors of the collection, of all users.
 
         Unless it was created with a dimension, its next vector may have any.
@@ -164,7 +164,7 @@ class Vectors:
         self._calls.write(self._calls.stubs.vectors.ClearCollection, request, timeout, request_id)
 
     def delete_collection(
-        self, *, allow_missing: bool = False, request_id: RequestId | None = None, timeout: Seconds | None = None
+        self, *, allow_missing: bool = False, request_id: RequestId | None = None, timeout: Timeout = OF_CLIENT
     ) -> bool:
         """Deletes the collection with all of its vectors, of all users; returns whether there was one.
 

@@ -6,7 +6,20 @@ from typing import Annotated, Unpack
 
 from remora import _refusals
 from remora._arguments import checked
-from remora._bounds import AtLeast, Count, Id, IfMissing, Items, Limit, RequestId, Revision, Seconds, Time, UserId
+from remora._bounds import (
+    OF_CLIENT,
+    AtLeast,
+    Count,
+    Id,
+    IfMissing,
+    Items,
+    Limit,
+    RequestId,
+    Revision,
+    Time,
+    Timeout,
+    UserId,
+)
 from remora._records import Members, members
 from remora._sync.calls import LARGEST_PAGE, Calls, page_size
 from remora._times import to_timestamp
@@ -32,7 +45,7 @@ _RESUMED = "give the revision of the suspended run as you read it: run.revision"
 
 @checked
 class Workflows:
-    """The runs of workflows of the tenant, and their steps. `timeout` is in seconds; None: the client's.
+    """The runs of workflows of the tenant, and their steps. `timeout` is in seconds; left out: the client's.
 
     The timeline events of a run are `history`'s.
     """
@@ -49,7 +62,7 @@ class Workflows:
         *,
         expected_revision: Revision | None = None,
         request_id: RequestId | None = None,
-        timeout: Seconds | None = None,
+        timeout: Timeout = OF_CLIENT,
     ) -> int:
         """Saves a `run`; one with a known id is replaced. Returns the run's new revision.
 
@@ -66,7 +79,7 @@ class Workflows:
         *,
         expected_revision: Revision | None = None,
         request_id: RequestId | None = None,
-        timeout: Seconds | None = None,
+        timeout: Timeout = OF_CLIENT,
         **changes: Unpack[WorkflowRunFields],
     ) -> int:
         """Replaces the given fields of the run `run_id`, and no others; with none, only sets update_time.
@@ -85,7 +98,7 @@ class Workflows:
         *,
         expected_revision: Annotated[int, AtLeast(1), IfMissing(_RESUMED)],
         request_id: RequestId | None = None,
-        timeout: Seconds | None = None,
+        timeout: Timeout = OF_CLIENT,
     ) -> int:
         """Makes the suspended run `run_id` this caller's to continue: it is `running`, and waits no more.
 
@@ -101,7 +114,7 @@ class Workflows:
             suspension=None,
         )
 
-    def get_run(self, run_id: Id, *, timeout: Seconds | None = None) -> WorkflowRun:
+    def get_run(self, run_id: Id, *, timeout: Timeout = OF_CLIENT) -> WorkflowRun:
         """The run `run_id`. A missing one raises WorkflowRunNotFoundError."""
         request = wire.GetWorkflowRunRequest(run_id=run_id)
         response = self._calls.read(self._calls.stubs.workflows.GetWorkflowRun, request, timeout)
@@ -120,7 +133,7 @@ class Workflows:
         order_by: RunOrder | None = None,
         limit: Limit | None = 100,
         skip: Count = 0,
-        timeout: Seconds | None = None,
+        timeout: Timeout = OF_CLIENT,
     ) -> list[WorkflowRun]:
         """Runs, the newest first: at most `limit` (None: all).
 
@@ -155,7 +168,7 @@ class Workflows:
         keep_related: bool = False,
         allow_missing: bool = False,
         request_id: RequestId | None = None,
-        timeout: Seconds | None = None,
+        timeout: Timeout = OF_CLIENT,
     ) -> bool:
         """Deletes the run `run_id`, with its steps and its timeline events unless `keep_related`.
 
@@ -171,7 +184,7 @@ class Workflows:
         *,
         keep_newest: Count,
         request_id: RequestId | None = None,
-        timeout: Seconds | None = None,
+        timeout: Timeout = OF_CLIENT,
     ) -> int:
         """Deletes the oldest runs of `workflow_id`, all but the `keep_newest`, with their steps and timeline events.
 
@@ -181,7 +194,7 @@ class Workflows:
         response = self._calls.write(self._calls.stubs.workflows.PruneWorkflowRuns, request, timeout, request_id)
         return response.deleted_runs
 
-    def list_workflow_ids(self, *, limit: Limit | None = None, timeout: Seconds | None = None) -> list[str]:
+    def list_workflow_ids(self, *, limit: Limit | None = None, timeout: Timeout = OF_CLIENT) -> list[str]:
         """The ids of the workflows that have runs, by code point: at most `limit` (None: all).
 
         Each page of 1,000 has the timeout.
@@ -190,7 +203,7 @@ class Workflows:
         method = self._calls.stubs.workflows.ListWorkflowIds
         return self._calls.items(method, request, lambda page: page.workflow_ids, limit=limit, timeout=timeout)
 
-    def get_stats(self, workflow_id: Id, *, timeout: Seconds | None = None) -> WorkflowStats:
+    def get_stats(self, workflow_id: Id, *, timeout: Timeout = OF_CLIENT) -> WorkflowStats:
         """How many runs `workflow_id` has, and how they ended."""
         request = wire.GetWorkflowStatsRequest(workflow_id=workflow_id)
         response = self._calls.read(self._calls.stubs.workflows.GetWorkflowStats, request, timeout)
@@ -201,7 +214,7 @@ class Workflows:
         steps: Annotated[Collection[WorkflowStep], Items(1000, least=1)],
         *,
         request_id: RequestId | None = None,
-        timeout: Seconds | None = None,
+        timeout: Timeout = OF_CLIENT,
     ) -> None:
         """Saves up to 1,000 `steps`, of any runs, all or none; a step whose id is known in its run is replaced."""
         request = wire.SaveWorkflowStepsRequest(steps=[step.to_proto() for step in steps])
@@ -213,7 +226,7 @@ class Workflows:
         *,
         run_id: Id | None = None,
         request_id: RequestId | None = None,
-        timeout: Seconds | None = None,
+        timeout: Timeout = OF_CLIENT,
         **changes: Unpack[WorkflowStepFields],
     ) -> None:
         """Replaces the given fields of the step `step_id` of the run `run_id`, and no others.
@@ -225,7 +238,7 @@ class Workflows:
         request.update_mask.paths.extend(changes)
         self._calls.write(self._calls.stubs.workflows.UpdateWorkflowStep, request, timeout, request_id)
 
-    def get_step(self, step_id: Id, *, run_id: Id | None = None, timeout: Seconds | None = None) -> WorkflowStep:
+    def get_step(self, step_id: Id, *, run_id: Id | None = None, timeout: Timeout = OF_CLIENT) -> WorkflowStep:
         """The step `step_id` of the run `run_id`; without a run it is looked for in all, which takes longer.
 
         A missing step raises WorkflowStepNotFoundError.
@@ -234,7 +247,7 @@ class Workflows:
         response = self._calls.read(self._calls.stubs.workflows.GetWorkflowStep, request, timeout)
         return WorkflowStep.from_proto(response.step)
 
-    def list_steps(self, run_id: Id, *, timeout: Seconds | None = None) -> list[WorkflowStep]:
+    def list_steps(self, run_id: Id, *, timeout: Timeout = OF_CLIENT) -> list[WorkflowStep]:
         """The steps of the run `run_id`, by step_index, then as they were saved. Each page of 1,000 has the timeout."""
         request = wire.ListWorkflowStepsRequest(run_id=run_id, page_size=LARGEST_PAGE)
         method = self._calls.stubs.workflows.ListWorkflowSteps
@@ -247,7 +260,7 @@ class Workflows:
         *,
         run_id: Id | None = None,
         request_id: RequestId | None = None,
-        timeout: Seconds | None = None,
+        timeout: Timeout = OF_CLIENT,
     ) -> bool:
         """Deletes the step `step_id` of the run `run_id`; returns whether there was one.
 

@@ -4,7 +4,7 @@
 from typing import Annotated, Any
 
 from remora._arguments import checked
-from remora._bounds import Name, RequestId, Seconds
+from remora._bounds import OF_CLIENT, Name, RequestId, Timeout
 from remora._sync.calls import Calls
 from remora.v1 import memory_service_pb2 as wire
 from remora.v1.working_memory_pb2 import WorkingMemoryScope
@@ -39,20 +39,20 @@ class WorkingMemory:
         """
         return WorkingMemory(self._calls, self._scope, self._user_id, Form(template or "", schema))
 
-    def instructions(self, *, timeout: Seconds | None = None) -> str:
+    def instructions(self, *, timeout: Timeout = OF_CLIENT) -> str:
         """Text for the system prompt of an agent: how to keep the working memory, its form, and its content now.
 
         Raises UnicodeDecodeError if the content is not UTF-8, which only `set` can store.
         """
         return self._form.instructions(self.get(timeout=timeout))
 
-    def get(self, *, timeout: Seconds | None = None) -> WorkingMemoryContent | None:
+    def get(self, *, timeout: Timeout = OF_CLIENT) -> WorkingMemoryContent | None:
         """The content; None if there is none."""
         request = wire.GetWorkingMemoryRequest(scope=self._scope, user_id=self._user_id)
         method = self._calls.stubs.memory.GetWorkingMemory
         return WorkingMemoryContent.from_proto(self._calls.read(method, request, timeout))
 
-    def set(self, content: Any, *, request_id: RequestId | None = None, timeout: Seconds | None = None) -> None:  # noqa: ANN401 - whatever JSON holds
+    def set(self, content: Any, *, request_id: RequestId | None = None, timeout: Timeout = OF_CLIENT) -> None:  # noqa: ANN401 - whatever JSON holds
         """Replaces the content: text, bytes, or what JSON can hold, up to 1 MiB. The conversation must exist.
 
         The content is not checked against a template or a schema; `edit` checks it.
@@ -67,7 +67,7 @@ class WorkingMemory:
         mode: Mode = "replace",
         schema: dict[str, Any] | None = None,
         request_id: RequestId | None = None,
-        timeout: Seconds | None = None,
+        timeout: Timeout = OF_CLIENT,
     ) -> None:
         """Replaces the content, or adds to it, in one step: of two that append at once, none is lost.
 
@@ -89,7 +89,7 @@ class WorkingMemory:
         request.user_id = self._user_id
         self._calls.write(self._calls.stubs.memory.EditWorkingMemory, request, timeout, request_id)
 
-    def delete(self, *, request_id: RequestId | None = None, timeout: Seconds | None = None) -> bool:
+    def delete(self, *, request_id: RequestId | None = None, timeout: Timeout = OF_CLIENT) -> bool:
         """Deletes the content; returns False if there was none."""
         request = wire.DeleteWorkingMemoryRequest(scope=self._scope, user_id=self._user_id)
         response = self._calls.write(self._calls.stubs.memory.DeleteWorkingMemory, request, timeout, request_id)
