@@ -10,6 +10,8 @@ from remora.v1 import memory_service_pb2 as pb
 
 SENT = datetime(2026, 5, 4, tzinfo=UTC)
 
+HALF = "1 half of a tool call, without its result or its call"
+
 
 def item(message: Message, section: str, tokens: int, reason: str, **fields: object) -> pb.Item:
     wire = {"message": message.to_proto(), "section": f"SECTION_{section}", "tokens": tokens, "reason": reason}
@@ -73,7 +75,7 @@ def test_a_person_sees_what_is_not_in_and_what_is_not_counted() -> None:
 
     assert text.splitlines()[0] == "context: 1,234 of 4,000 tokens, not exact"
     assert text.splitlines()[-3:] == [
-        "not in: 1,200 did not fit; 3 found, but are not relevant to the query; 1 half of a tool call",
+        f"not in: 1,200 did not fit; 3 found, but are not relevant to the query; {HALF}",
         "not counted: audio, file in message m7",
         "searched by words only: no_model",
     ]

@@ -452,6 +452,31 @@ def test_calls_without_results_and_results_without_calls_are_left_out_and_it_is_
     assert (sequences(context), context.left_out, context.unanswered) == ([2], 0, 1)
 
 
+def test_a_call_without_a_result_in_an_earlier_turn_is_counted_while_that_turn_is_in() -> None:
+    talk = [message(1), message(2, role="assistant", calls=["pending"]), message(3), message(4)]
+
+    whole, newest = assemble(Conversations(talk)), assemble(Conversations(talk), recent_messages=1)
+
+    assert (sequences(whole), whole.unanswered) == ([1, 3, 4], 1)
+    assert (sequences(newest), newest.unanswered) == ([4], 0)
+
+
+def test_what_is_said_before_the_first_user_is_left_out_and_it_is_said() -> None:
+    talk = [message(1, role="assistant"), message(2), message(3, role="assistant"), message(4)]
+    talked = Conversations(talk, places(1))
+
+    whole, newest = assemble(talked), assemble(talked, recent_messages=1)
+    recalling = assemble(talked, search=SearchOptions())
+
+    assert [item.reason for item in whole.items] == [
+        "one of the newest messages; 1 before it left out, because models want a user's message first",
+        *["one of the newest messages"] * 2,
+    ]
+    assert [item.reason for item in newest.items] == ["one of the newest messages"]
+    assert sequences(recalling) == [1, 2, 3, 4]
+    assert [item.reason for item in recalling.items[1:]] == ["one of the newest messages"] * 3
+
+
 def test_a_second_result_of_a_call_is_left_out_and_it_is_said() -> None:
     talk = [message(1), message(2, role="assistant", calls=["x"])]
     talk += [message(number, role="tool", answers=["x"]) for number in (3, 4)]

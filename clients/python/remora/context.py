@@ -291,7 +291,7 @@ def _remarks(context: Context) -> Iterator[str]:
     counts = {
         "did not fit": context.left_out,
         "found, but are not relevant to the query": context.unrelated,
-        "half of a tool call": context.unanswered,
+        "half of a tool call, without its result or its call": context.unanswered,
     }
     if out := [f"{count:,} {why}" for why, count in counts.items() if count]:
         yield f"not in: {'; '.join(out)}"

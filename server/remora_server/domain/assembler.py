@@ -185,6 +185,7 @@ class _Assembly(Struct, frozen=True):
             recall.sides,
             self.summary,
             {fact.message.place: (rank, fact.score) for rank, fact in enumerate(known, 1)},
+            _leading(recent, runs, selection),
         )
         items = origins.items(rendered, selection, self.renderer)
         considered = {place for filler in fillers.values() for each in filler.considered for place in each.places}
@@ -196,7 +197,7 @@ class _Assembly(Struct, frozen=True):
             tokens_used=rendered.tokens_used,
             overhead_tokens=rendered.overhead,
             left_out=len(considered - selection.places),
-            unanswered=len(recent.unanswered),
+            unanswered=_unanswered(recent, selection),
             unrelated=recall.found.unrelated,
             exact=self.request.encoding.exact and not any(item.uncounted for item in items),
             revision=revision,
@@ -293,6 +294,20 @@ class _Assembly(Struct, frozen=True):
         if not selection.fits_reply:
             raise ContextTooLarge(REPLY_BYTES)
         return rendered
+
+
+def _unanswered(recent: Recent, selection: Selection) -> int:
+    """How many halves of tool calls were said since the first of the recent messages that are in."""
+    units = selection.units()[Section.RECENT]
+    first = min((message.sequence for unit in units for message in unit), default=recent.begin or 0)
+    return sum(half.sequence >= first for half in recent.halves)
+
+
+def _leading(recent: Recent, runs: Sequence[Candidate], selection: Selection) -> int:
+    """How many messages before the first turn are not in, where that turn is."""
+    if not all(map(selection.has, runs)):
+        return 0
+    return sum(message.place not in selection.places for message in recent.leading)
 
 
 class _Recall:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from remora_server.domain.budgets import Selection
 from remora_server.domain.context import ContextRequest, Item, Section
@@ -17,6 +18,7 @@ WITH_TOOLS = "shares a tool call with a message that the query found"
 QUESTION = "the question before an answer that the query found"
 ANSWER = "the answer to a question that the query found"
 NEWEST = "one of the newest messages"
+LED = "{} before it left out, because models want a user's message first"
 SUMMARY, UNNAMED = "the summary of the messages that have left the window, by {}", "a model without a name"
 STATIC, FOUND_FACT, NEWEST_FACT = "holds for all", "number {} of the facts that the query found", "recorded of late"
 OWN_MEMORY, USERS_MEMORY = "the working memory of the conversation", "the working memory of the user"
@@ -29,7 +31,8 @@ GIVEN_SYSTEM, STORED_SYSTEM = "the system text of the request", "the newest syst
 
 class Origins(Struct, frozen=True):
     """Where the items of a context come from. `sides` are messages that belong to a hit, and why; `facts` the rank
-    (from 1) and score of each fact of the user, whose score is None where there was no query.
+    (from 1) and score of each fact of the user, whose score is None where there was no query; `leading` is how many
+    messages are left out before the first of the recent ones, which must be a user's.
     """
 
     request: ContextRequest
@@ -38,11 +41,16 @@ class Origins(Struct, frozen=True):
     sides: dict[Place, str] = field(default_factory=dict)
     summary: Summary | None = None
     facts: dict[Place, tuple[int, float | None]] = field(default_factory=dict)
+    leading: int = 0
 
     def items(self, rendered: Rendered, selection: Selection, renderer: Renderer) -> tuple[Item, ...]:
         """The items in the order of reading."""
         priced = zip(rendered.messages, rendered.tokens, strict=True)
-        return tuple([self._item(message, message.place, tokens, selection, renderer) for message, tokens in priced])
+        items = [self._item(message, message.place, tokens, selection, renderer) for message, tokens in priced]
+        if self.leading:
+            first = next(number for number, item in enumerate(items) if item.section is Section.RECENT)
+            items[first] = replace(items[first], reason=f"{NEWEST}; {LED.format(self.leading)}")
+        return tuple(items)
 
     def _item(
         self, message: ContextMessage, place: Place, tokens: int, selection: Selection, renderer: Renderer

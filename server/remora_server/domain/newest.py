@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from itertools import accumulate, islice
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from remora_server.domain.budgets import Candidate, Weight, candidate_of, weigh, would_fill
 from remora_server.domain.context import ContextRequest, Section
@@ -31,7 +32,8 @@ class NewestTurns(Struct, frozen=True):
 
     def read(self) -> tuple[Recent, list[Candidate]]:
         """The newest turns, and the turns before the pinned ones as candidates, newest first: as many as were
-        requested, or as would fill the budget or the reply.
+        requested, or as would fill the budget or the reply. `leading` is what stands before all turns of the window;
+        nothing while there may be turns before those that were read, or not all of them were requested.
         """
         if self.request.recent_messages == 0:
             return Recent(), []
@@ -50,7 +52,10 @@ class NewestTurns(Struct, frozen=True):
             weighed = self._weighed(before, weights)
             measure, count = sum([weight.measure for weight in weighed]), len(newest)
             if self._is_settled(recent, newest) and (len(before) < len(recent.before) or would_fill(weighed, limit)):
+                recent = replace(recent, leading=())
                 break
+        if len(before) < len(recent.before):
+            recent = replace(recent, leading=())
         return recent, [
             candidate_of(Section.RECENT, turn.units, turn.messages, [weights[each.sequence] for each in turn.messages])
             for turn in before
@@ -80,7 +85,7 @@ class NewestTurns(Struct, frozen=True):
         begin = recent.begin
         if begin is None:
             return self.messages.newest_of(self.request.conversation_id, USER) is None
-        is_whole = not any(message.tool_result_ids for message in recent.unanswered)
+        is_whole = not any(half.tool_result_ids for half in recent.halves if half.sequence >= begin)
         return is_whole or sum(message.sequence < begin for message in read) >= TOOL_REACH
 
 

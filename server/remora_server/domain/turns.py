@@ -31,12 +31,13 @@ class Recent(Struct, frozen=True):
     """The newest messages by turns, newest first.
 
     `pinned` are the turns that a context must have: the newest one, and those before it in which a tool answers after
-    that one began. `unanswered` are the messages since the newest turn's beginning that are half of a tool call.
+    that one began. `halves` are the messages that are half of a tool call, `leading` those before the first turn.
     """
 
     pinned: tuple[Turn, ...] = ()
     before: tuple[Turn, ...] = ()
-    unanswered: tuple[ContextMessage, ...] = ()
+    halves: tuple[ContextMessage, ...] = ()
+    leading: tuple[ContextMessage, ...] = ()
 
     @property
     def said(self) -> ContextMessage | None:
@@ -60,12 +61,14 @@ def recent_turns(messages: Sequence[ContextMessage]) -> Recent:
     units = tuple(whole_units(spoken))
     turns = _turns(units)
     if not turns:
-        return Recent(unanswered=_halves(spoken, units, 0))
+        return Recent(halves=_halves(spoken, units))
+    first = turns[0].units[0][0].sequence
+    leading = tuple([message for message in spoken if message.sequence < first])
     if len(units) == len(spoken):  # each message is a unit: no turn reaches into a later one, and none is half
-        return Recent((turns[-1],), tuple(turns[-2::-1]))
+        return Recent((turns[-1],), tuple(turns[-2::-1]), leading=leading)
     begin = turns[-1].units[0][0].sequence
     late = next(number for number, turn in enumerate(turns) if max(each.sequence for each in turn.messages) >= begin)
-    return Recent(tuple(turns[late:][::-1]), tuple(turns[:late][::-1]), _halves(spoken, units, begin))
+    return Recent(tuple(turns[late:][::-1]), tuple(turns[:late][::-1]), _halves(spoken, units), leading)
 
 
 def _turns(units: tuple[Unit, ...]) -> list[Turn]:
@@ -76,6 +79,6 @@ def _turns(units: tuple[Unit, ...]) -> list[Turn]:
     return [Turn.of(units[begin:end]) for begin, end in zip(openings, ends, strict=True)]
 
 
-def _halves(messages: Sequence[ContextMessage], units: Sequence[Unit], begin: int) -> tuple[ContextMessage, ...]:
+def _halves(messages: Sequence[ContextMessage], units: Sequence[Unit]) -> tuple[ContextMessage, ...]:
     whole = {message.sequence for unit in units for message in unit}
-    return tuple([message for message in messages if message.sequence >= begin and message.sequence not in whole])
+    return tuple([message for message in messages if message.sequence not in whole])
