@@ -99,3 +99,9 @@ def test_a_handle_shows_what_it_is_of(kind: type[remora.Remora | remora.AsyncRem
         f"{prefix}History()",
         f"{prefix}Workflows()",
     ]
+
+
+def test_help_of_append_says_what_is_not_checked() -> None:
+    shown = " ".join((remora.Conversation.append.__doc__ or "").split())
+
+    assert "Keys within parts and tool calls, and roles of `Role.custom`, are not checked" in shown

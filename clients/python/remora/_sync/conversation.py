@@ -106,8 +106,9 @@ class Conversation:
 
         A message is an OpenAI chat message (a mapping, or an object such as openai's ChatCompletionMessage) or a
         `Message`. A mapping may also have the keys of `MessageExtras`, such as `id`, `sent_time` and `metadata`. One
-        whose id the user already has here replaces that message. A missing conversation is created with the handle's
-        user and fields, unless `create_if_missing` is False.
+        whose id the user already has here replaces that message. Keys within parts and tool calls, and roles of
+        `Role.custom`, are not checked: they come back, and go to a model's provider, as they were given.
+        A missing conversation is created with the handle's user and fields, unless `create_if_missing` is False.
         """
         request = wire.AppendMessagesRequest(
             conversation_id=self.id,
