@@ -191,6 +191,17 @@ def test_what_does_not_speak_to_the_query_is_left_out_unless_it_is_asked_for() -
     assert (sequences(context), context.unrelated) == ([1, 2], 0)
 
 
+def test_what_does_not_speak_to_the_query_and_is_in_as_a_recent_message_is_not_told_as_left_out() -> None:
+    store = Conversations(TALK, places(1, 2), model=f"{BUILTIN_MODEL}/int8", cosine=0.1)
+    tokens = assemble(store, query="tungsten", max_tokens=4000).tokens_used
+
+    context = assemble(
+        store, query="tungsten", search=SearchOptions(profile=Profile.HYBRID), max_tokens=tokens + tokens // 4
+    )
+
+    assert (sequences(context), context.unrelated) == ([1, 2, 3, 4, 5, 6, 7, 8], 0)
+
+
 def test_a_blank_message_does_not_speak_to_any_query() -> None:
     talk = [message(1, "Which ferry?"), message(2, "\n\n", role="assistant"), message(3, "The one at nine")]
     options = SearchOptions(profile=Profile.HYBRID)

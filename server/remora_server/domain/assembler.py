@@ -198,7 +198,7 @@ class _Assembly(Struct, frozen=True):
             overhead_tokens=rendered.overhead,
             left_out=len(considered - selection.places),
             unanswered=_unanswered(recent, selection),
-            unrelated=recall.found.unrelated,
+            unrelated=len(recall.found.unrelated - selection.places),
             exact=self.request.encoding.exact and not any(item.uncounted for item in items),
             revision=revision,
             index=recall.found.index,
@@ -236,7 +236,9 @@ class _Assembly(Struct, frozen=True):
         )
         result = self.searcher.search(self.read, query)
         hits = result.hits if self.request.include_unrelated else self._relevant(result)
-        return recalled(replace(result, hits=hits), self.reader, len(result.hits) - len(hits))
+        unrelated = {(hit.conversation_id, hit.sequence) for hit in result.hits}
+        unrelated.difference_update((hit.conversation_id, hit.sequence) for hit in hits)
+        return recalled(replace(result, hits=hits), self.reader, frozenset(unrelated))
 
     def _relevant(self, result: SearchResult) -> tuple[Hit, ...]:
         """The hits that are relevant to the query. One of white space alone is not: its vector is like that of any

@@ -129,19 +129,19 @@ class Beside(Struct, frozen=True):
 class Recalled(Struct):
     """What a search brought back: units, best first, and the rank (from 1) and score of each message that was found.
 
-    `beside` has what is around each unit, by the place of its first message. `unrelated` counts the hits that are not
-    relevant to the query; `uids` are those of their conversations.
+    `beside` has what is around each unit, by the place of its first message. `unrelated` are the hits that are not
+    relevant to the query; `uids` are those of the conversations.
     """
 
     units: list[Unit] = field(default_factory=list)
     beside: dict[Place, Beside] = field(default_factory=dict)
     found: dict[Place, tuple[int, float]] = field(default_factory=dict)
     index: IndexState | None = None
-    unrelated: int = 0
+    unrelated: frozenset[Place] = frozenset()
     uids: dict[str, int] = field(default_factory=dict)
 
 
-def recalled(result: SearchResult, reader: MessageReader, unrelated: int = 0) -> Recalled:
+def recalled(result: SearchResult, reader: MessageReader, unrelated: frozenset[Place] = frozenset()) -> Recalled:
     """The hits of a search, each with the rest of its unit. A hit with an incomplete unit is left out."""
     gathered = Recalled(index=result.index, unrelated=unrelated)
     held: set[Place] = set()
