@@ -41,11 +41,14 @@ export class KnownConversations {
     }
   }
 
-  /** Remembers that something was written to a conversation, which is there and was updated. */
+  /**
+   * Remembers that something was written to a conversation, which is there and was updated. It is known no longer for that:
+   * the rest of the record is as old as it was.
+   */
   written(id: string): void {
-    const conversation = this.#known.get(id)?.conversation;
-    if (conversation) {
-      this.remember(id, { ...conversation, updatedAt: new Date().toISOString() });
+    const known = this.#known.get(id);
+    if (known?.conversation) {
+      known.conversation.updatedAt = new Date().toISOString();
     }
   }
 

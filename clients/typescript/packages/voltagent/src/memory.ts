@@ -59,8 +59,9 @@ export interface RemoraMemoryOptions extends RemoraMemoryAdapterOptions, Omit<Me
    */
   embedding?: EmbeddingAdapterInput | false | undefined;
   /**
-   * How long `getConversation` may answer from what this memory has read or written itself, so that an agent's turn asks
-   * for the conversation once. What other processes change meanwhile is seen later. Default: 30,000 ms; 0: it always asks.
+   * How long `getConversation` may answer from what this memory has read, created or updated itself, so that an agent's turn
+   * asks for the conversation once; appending does not prolong it. What other processes change meanwhile is seen later.
+   * Default: 30,000 ms; 0: it always asks.
    */
   conversationCacheMs?: number | undefined;
   /**

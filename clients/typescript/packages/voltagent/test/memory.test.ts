@@ -425,6 +425,24 @@ describe("what is known of conversations", () => {
     assert.equal((await memory.getConversation("c"))?.title, "by another process");
   });
 
+  for (const turns of [[20_000, 20_000], [30_001]]) {
+    test(`what another process changed is seen after 30 s, with a message after each of ${turns.join(" and ")} ms`, async (context) => {
+      const memory = remembering();
+      await conversation(memory);
+      context.mock.timers.enable({ apis: ["Date"], now: Date.now() });
+      await memory.updateConversation("c", { title: "before" });
+      await remembering().updateConversation("c", { title: "by another process" });
+
+      for (const milliseconds of turns) {
+        assert.equal((await memory.getConversation("c"))?.title, "before");
+        context.mock.timers.tick(milliseconds);
+        await memory.addMessage(said("a"), "u", "c");
+      }
+
+      assert.equal((await memory.getConversation("c"))?.title, "by another process");
+    });
+  }
+
   test("a touch is left to the message that follows it, or is sent in the end", async () => {
     const { client, calls } = counted(options);
     const memory = remembering({ client });
