@@ -33,19 +33,21 @@ function listening(signal: AbortSignal): Waiting {
   return found;
 }
 
-/** Waits so long, or until the signal aborts. */
-export function pause(milliseconds: number, signal: AbortSignal | undefined): Promise<void> {
+/** Waits so long, or until one of the signals aborts. */
+export function pause(milliseconds: number, ...signals: readonly AbortSignal[]): Promise<void> {
   return new Promise((resolve) => {
-    if (signal?.aborted) {
+    if (signals.some((signal) => signal.aborted)) {
       resolve();
       return;
     }
     const end = () => {
       clearTimeout(timer);
-      forget?.();
+      for (const forget of forgets) {
+        forget();
+      }
       resolve();
     };
     const timer = setTimeout(end, milliseconds);
-    const forget = signal && onAbort(signal, end);
+    const forgets = signals.map((signal) => onAbort(signal, end));
   });
 }

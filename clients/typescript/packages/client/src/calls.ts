@@ -66,7 +66,7 @@ interface CommonFields {
 /** The calls of one client. */
 export class Calls {
   #revision = 0n;
-  #closed = false;
+  readonly #closing = new AbortController();
   readonly #settings: CallsSettings;
   readonly #connection: Connection;
 
@@ -95,7 +95,7 @@ export class Calls {
 
   /** Cancels calls in progress and refuses later ones. */
   close(): void {
-    this.#closed = true;
+    this.#closing.abort();
     this.#connection.close();
   }
 
@@ -157,6 +157,7 @@ export class Calls {
     const message = encoded(method.input, request);
     const began = performance.now();
     const deadline = began + requireTimeout(allowedMs);
+    this.#requireOpen();
     let previous: RemoraError | undefined;
     let sent = false;
     for (let attempt = 0; ; attempt++) {
@@ -165,29 +166,37 @@ export class Calls {
       } catch (error) {
         sent ||= !(error instanceof FailedCall) || error.sent;
         const { endpoint, tls } = this.#settings;
-        const failure = toError(error, { endpoint, tls: tls !== undefined, allowedMs, requestId, sent, previous });
+        const closed = this.#closing.signal.aborted && signal?.aborted !== true;
+        const context = { endpoint, tls: tls !== undefined, allowedMs, requestId, sent, closed, previous };
+        const failure = toError(error, context);
         const now = performance.now();
         const pauseMs = pauseBeforeRetry(failure, attempt, now - began, deadline - now);
         if (pauseMs === undefined) {
           throw failure;
         }
         previous = failure;
-        await pause(pauseMs, signal); // the next attempt sees the signal
+        await pause(pauseMs, this.#closing.signal, ...(signal ? [signal] : [])); // the next attempt sees which it was
       }
     }
   }
 
-  #once(
+  #requireOpen(): void {
+    if (this.#closing.signal.aborted) {
+      throw new ClientClosedError("the client is closed; make another", {
+        code: "FAILED_PRECONDITION",
+        reason: "CLIENT_CLOSED",
+      });
+    }
+  }
+
+  async #once(
     method: DescMethod,
     message: Uint8Array,
     deadline: number,
     signal: AbortSignal | undefined,
   ): Promise<Uint8Array> {
-    if (this.#closed) {
-      throw new ClientClosedError("the client is closed; make another", {
-        code: "FAILED_PRECONDITION",
-        reason: "CLIENT_CLOSED",
-      });
+    if (this.#closing.signal.aborted) {
+      throw new FailedCall("CANCELLED", "the client was closed", { sent: false });
     }
     return this.#connection.unary(`/${method.parent.typeName}/${method.name}`, message, {
       headers: this.#settings.headers,

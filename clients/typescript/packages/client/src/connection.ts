@@ -69,12 +69,6 @@ const LONGEST_TIMEOUT_MS = 99_999_999 * 3_600_000;
 const CONNECTING =
   /^No connection established\. Last error: (?:Error: )?(.*?)\s*(?:\(\d{4}-[^)]*Z\))?\. Resolution note: /s;
 
-/** What grpc-js says of a call that was cancelled here: without a signal, by `close`. */
-const CLOSED = "Cancelled on client";
-
-/** What grpc-js says of a call for which there was no connection; of one that was sent, it says the address. */
-const UNSENT = /^No connection established|^Name resolution failed|^Deadline exceeded (?!.*remote_addr=)/;
-
 /** A connection that is opened by the first call, and again by the next call after it broke. It keeps no process alive. */
 export class Connection {
   readonly #target: () => Target;
@@ -102,7 +96,8 @@ export class Connection {
         this.#calls.delete(call);
         forget?.();
         if (error !== null) {
-          reject(signal?.aborted ? cancelled(signal) : failedCall(error));
+          const sent = isConnected(call, client);
+          reject(signal?.aborted ? cancelled(signal, sent) : failedCall(error, sent));
         } else {
           resolve(reply as Buffer);
         }
@@ -153,18 +148,21 @@ function metadataOf(headers: Readonly<Record<string, string>>): grpc.Metadata {
   return metadata;
 }
 
-function failedCall(error: grpc.ServiceError): FailedCall {
+/** Whether a call got a connection: its peer is then the address of the connection, and until then the channel's target. */
+function isConnected(call: grpc.ClientUnaryCall, client: grpc.Client): boolean {
+  return call.getPeer() !== client.getChannel().getTarget();
+}
+
+function failedCall(error: grpc.ServiceError, sent: boolean): FailedCall {
   const details = error.metadata?.get("grpc-status-details-bin")[0];
-  const said = CONNECTING.exec(error.details)?.[1] ?? error.details;
-  const message = said === CLOSED ? "the client was closed" : said;
-  return new FailedCall(STATUS_CODES[error.code] ?? "UNKNOWN", message, {
+  return new FailedCall(STATUS_CODES[error.code] ?? "UNKNOWN", CONNECTING.exec(error.details)?.[1] ?? error.details, {
     details: details instanceof Buffer ? details : undefined,
-    sent: !UNSENT.test(error.details),
+    sent,
     cause: error,
   });
 }
 
-function cancelled(signal: AbortSignal, sent = true): FailedCall {
+function cancelled(signal: AbortSignal, sent: boolean): FailedCall {
   return new FailedCall("CANCELLED", "the call was cancelled", { sent, cause: signal.reason });
 }
 

@@ -214,7 +214,7 @@ export class BackupUnavailableError extends FailedPreconditionError {}
 /** The token is of another tenant than the one that was named beside it. */
 export class TenantMismatchError extends PermissionDeniedError {}
 
-/** The client was closed before the call. Its reason, `CLIENT_CLOSED`, is the client's own. */
+/** The client was closed before the call, or during it. Its reason, `CLIENT_CLOSED`, is the client's own. */
 export class ClientClosedError extends FailedPreconditionError {}
 
 /** Only the operator may make the call. */

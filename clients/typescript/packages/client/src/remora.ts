@@ -176,7 +176,7 @@ export class Remora {
     this.#calls.advanceTo(revision);
   }
 
-  /** Closes the connection and cancels calls in progress; later calls fail with ClientClosedError. */
+  /** Closes the connection and cancels calls in progress; they and later ones fail with ClientClosedError. */
   close(): void {
     this.#calls.close();
   }

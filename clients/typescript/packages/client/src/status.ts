@@ -5,6 +5,7 @@ import { anyUnpack, durationMs } from "@bufbuild/protobuf/wkt";
 import { FailedCall } from "./connection.js";
 import { ENDPOINT_VARIABLE } from "./endpoint.js";
 import {
+  ClientClosedError,
   ConnectionFailedError,
   classOf,
   type FieldViolation,
@@ -38,6 +39,8 @@ export interface CallContext {
   readonly requestId: string;
   /** Whether this attempt, or one before it, may have reached a server. */
   readonly sent: boolean;
+  /** Whether the client was closed meanwhile. */
+  readonly closed: boolean;
   /** Why the attempt before failed. */
   readonly previous: RemoraError | undefined;
 }
@@ -52,7 +55,11 @@ export function toError(failure: unknown, context: CallContext): RemoraError {
   }
   const status = statusOf(failure);
   const { reason, metadata } = infoIn(status);
-  if (failure.code === "UNAVAILABLE" && reason === "") {
+  const isConnection = failure.code === "UNAVAILABLE" && reason === "";
+  if (context.closed && (isConnection || failure.code === "CANCELLED")) {
+    return clientClosed(failure, context);
+  }
+  if (isConnection) {
     return connectionFailed(failure, context);
   }
   const fieldViolations = violationsIn(status);
@@ -72,6 +79,16 @@ export function toError(failure: unknown, context: CallContext): RemoraError {
 
 function isPassing(failure: RemoraError | undefined): failure is RemoraError {
   return failure instanceof ConnectionFailedError || failure instanceof ModelUnreachableError;
+}
+
+function clientClosed(failure: FailedCall, context: CallContext): ClientClosedError {
+  return new ClientClosedError("the client was closed", {
+    code: "FAILED_PRECONDITION",
+    reason: "CLIENT_CLOSED",
+    requestId: context.requestId,
+    advice: repeat(failure.code, context),
+    cause: failure,
+  });
 }
 
 function connectionFailed(failure: FailedCall, context: CallContext): ConnectionFailedError {

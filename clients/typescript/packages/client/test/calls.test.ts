@@ -29,7 +29,7 @@ import {
 } from "../src/index.js";
 import { GREATEST_PAUSE_MS, MODEL_PATIENCE_MS, pauseBeforeRetry } from "../src/retry.js";
 import { failureInTime, failureOf, PATIENCE_MS } from "./failures.js";
-import { Failure, type Handler, ScriptedServer } from "./scripted-server.js";
+import { Failure, type Handler, respondWith, ScriptedServer } from "./scripted-server.js";
 
 const UNAVAILABLE = new Failure("UNAVAILABLE", "STORE_FAILED");
 const OVERLOADED = new Failure("RESOURCE_EXHAUSTED", "OVERLOADED", { retryDelayMs: 10 });
@@ -489,15 +489,50 @@ describe("a call that is cancelled", () => {
 });
 
 describe("a client", () => {
-  test("that is closed cancels its calls and makes no others", async () => {
+  test("that is closed ends its calls and makes no others", async () => {
     server.answer("CountConversations", () => remora.close());
 
-    const cancelled = await failureOf(remora.conversations.countConversations({}));
-    assert.ok(cancelled instanceof CancelledError);
-    assert.equal(cancelled.message, "the client was closed");
-    assert.ok((await failureOf(remora.conversations.countConversations({}))) instanceof ClientClosedError);
+    const ended = await failureOf(remora.conversations.countConversations({}));
+    assert.ok(ended instanceof ClientClosedError);
+    assert.deepEqual([ended.code, ended.reason], ["FAILED_PRECONDITION", "CLIENT_CLOSED"]);
+    assert.equal(ended.message, "the client was closed");
+    const refused = await failureOf(remora.conversations.appendMessages(APPEND));
+    assert.ok(refused instanceof ClientClosedError);
+    assert.deepEqual([refused.message, refused.requestId], ["the client is closed; make another", ""]);
     remora.close();
   });
+
+  const waitsForRepeat = new Failure("RESOURCE_EXHAUSTED", "OVERLOADED", { retryDelayMs: PATIENCE_MS / 2 });
+  for (const [which, answer] of [
+    ["that has no answer yet", undefined],
+    ["that waits for a repeat", waitsForRepeat],
+  ] as const) {
+    test(`that is closed says of a write ${which} that it may have taken effect`, async () => {
+      const arrived = new Promise<void>((resolve) => {
+        server.answer("AppendMessages", (stream) => {
+          if (answer === undefined) {
+            resolve();
+          } else {
+            stream.on("close", resolve);
+            respondWith(stream, answer);
+          }
+        });
+      });
+      const appending = failureOf(remora.conversations.appendMessages(APPEND, { requestId: "mine" }));
+      await arrived;
+
+      remora.close();
+
+      const ended = await appending;
+      assert.ok(ended instanceof ClientClosedError);
+      assert.equal(ended.requestId, "mine");
+      assert.equal(
+        ended.message,
+        'the client was closed; it may have taken effect: the same call with requestId "mine" takes effect once',
+      );
+      assert.equal(server.calls.length, 1);
+    });
+  }
 
   test("that is closed ends its repeats", async () => {
     server.answer("CountConversations", UNAVAILABLE, (stream) => {
@@ -507,7 +542,7 @@ describe("a client", () => {
 
     const failure = await failureOf(remora.conversations.countConversations({}));
 
-    assert.ok(failure instanceof CancelledError || failure instanceof ClientClosedError);
+    assert.ok(failure instanceof ClientClosedError);
     assert.equal(server.calls.length, 2);
   });
 

@@ -11,8 +11,10 @@ import {
   ListMessagesRequestSchema,
 } from "../src/generated/v1.js";
 import {
+  ClientClosedError,
   ConnectionFailedError,
   Remora,
+  type RemoraError,
   ResourceExhaustedError,
   UnimplementedError,
   UnknownError,
@@ -113,6 +115,61 @@ describe("a stream that ends without a status", () => {
   });
 });
 
+describe("a write that ended without an answer says whether it was sent", () => {
+  const ends: [string, number, (client: Remora, cancel: () => void) => void][] = [
+    ["the end of the client", PATIENCE_MS, (client) => client.close()],
+    ["its signal", PATIENCE_MS, (_, cancel) => cancel()],
+    ["its deadline", 200, () => {}],
+  ];
+  for (const listening of ["unix", "tcp"] as const) {
+    for (const [what, timeoutMs, end] of ends) {
+      const ended = async (client: Remora, begun: Promise<unknown>): Promise<RemoraError> => {
+        const controller = new AbortController();
+        const options = { requestId: "r1", signal: controller.signal, timeoutMs };
+        const call = failureOf(client.conversations.clearMessages({ conversationId: "c" }, options));
+        await Promise.race([begun, call]);
+        end(client, () => controller.abort());
+        return call;
+      };
+
+      test(`over ${listening}, if ${what} came before there was a connection`, async () => {
+        const silent = net.createServer();
+        silent.listen(listening === "unix" ? { path: `${server.endpoint.slice("unix:".length)}2` } : { port: 0 });
+        await once(silent, "listening");
+        const opened = once(silent, "connection");
+        const address = silent.address();
+        const client = new Remora({
+          endpoint: typeof address === "string" ? `unix:${address}` : `localhost:${address?.port}`,
+        });
+
+        const failure = await ended(client, opened);
+
+        assert.match(failure.message, /; nothing was sent$/);
+        client.close();
+        const [socket] = (await opened) as [net.Socket];
+        socket.destroy();
+        silent.close();
+      });
+
+      test(`over ${listening}, if ${what} came after it had arrived`, async () => {
+        const relay = new Relay(server.endpoint.slice("unix:".length));
+        const client = new Remora({ endpoint: listening === "unix" ? server.endpoint : await relay.listen() });
+        await client.conversations.countConversations({}, { timeoutMs: PATIENCE_MS });
+        const arrived = new Promise<void>((resolve) => server.answer("ClearMessages", () => resolve()));
+
+        const failure = await ended(client, arrived);
+
+        assert.match(
+          failure.message,
+          /; it may have taken effect: the same call with requestId "r1" takes effect once$/,
+        );
+        client.close();
+        relay.close();
+      });
+    }
+  }
+});
+
 describe("a connection", () => {
   test("serves many calls at once", async () => {
     await Promise.all(Array.from({ length: 2_000 }, () => count()));
@@ -152,7 +209,7 @@ describe("a connection", () => {
 
     remora.close();
 
-    assert.equal((await call).code, "CANCELLED");
+    assert.ok((await call) instanceof ClientClosedError);
   });
 
   test("that is not there is named with the way to start a server", async () => {
@@ -162,7 +219,8 @@ describe("a connection", () => {
 
     assert.ok(failure instanceof ConnectionFailedError);
     assert.equal(failure.endpoint, server.endpoint);
-    assert.ok(failure.message.includes(`no Remora server answers at ${server.endpoint} (connect ENOENT`));
+    const path = server.endpoint.slice("unix:".length);
+    assert.ok(failure.message.includes(`no Remora server answers at ${server.endpoint} (connect ENOENT ${path});`));
     assert.match(failure.message, /`remora serve` starts one.*\$REMORA_ENDPOINT/);
   });
 
