@@ -160,7 +160,16 @@ final class RepeatedCall<Q, R> extends ClientCall<Q, R> {
             return;
         }
         previous = failure;
-        waitFor(pause.get()).thenRunAsync(context.wrap(this::attempt));
+        waitFor(pause.get()).thenRunAsync(context.wrap(this::attempt)).exceptionally(thrown -> {
+            executor().execute(() -> failToRepeat(thrown.getCause())); // that of the CompletionException
+            return null;
+        });
+    }
+
+    /** Ends the call, of which no attempt is in progress that would. */
+    private void failToRepeat(Throwable thrown) {
+        Status status = Status.UNKNOWN.withDescription("the call could not be repeated: " + thrown).withCause(thrown);
+        fail(Statuses.withRepeat(Statuses.read(status, new Metadata(), requestId), sent), new Metadata());
     }
 
     /** Ends early with the call's context or the client, which the next attempt sees. */

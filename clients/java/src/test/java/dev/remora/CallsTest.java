@@ -17,7 +17,14 @@ import dev.remora.v1.ListMessagesRequest;
 import dev.remora.v1.ListMessagesResponse;
 import dev.remora.v1.Message;
 import dev.remora.v1.Scalar;
+import io.grpc.CallOptions;
+import io.grpc.Channel;
+import io.grpc.ClientCall;
+import io.grpc.ClientInterceptor;
+import io.grpc.ClientStreamTracer;
 import io.grpc.Context;
+import io.grpc.Metadata;
+import io.grpc.MethodDescriptor;
 import io.grpc.Status;
 import io.grpc.StatusRuntimeException;
 import java.io.ByteArrayInputStream;
@@ -30,6 +37,7 @@ import java.util.Map;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicInteger;
 import org.junit.jupiter.api.Test;
 
 /** Deadlines, repeats, request ids, revisions, what travels with a call, and what a failed one says. */
@@ -289,6 +297,40 @@ class CallsTest {
                         "the client was closed; it may have taken effect: the same call with request id \"mine\" takes effect once",
                         error.getMessage());
             }
+        }
+    }
+
+    @Test
+    void aRepeatThatCannotBeMadeEndsTheCall() throws Exception {
+        try (ScriptedServer server = new ScriptedServer(failure(Status.Code.UNAVAILABLE, DOMAIN, "STORE_FAILED"));
+                Remora client = RealServer.client(server.endpoint())) {
+            RemoraException error = failed(() -> client.conversations()
+                    .withInterceptors(new TracedOnce())
+                    .appendMessages(WRITE.toBuilder().setRequestId("mine").build()));
+            assertEquals(Status.Code.UNKNOWN, error.code());
+            assertEquals("mine", error.requestId());
+            assertEquals(
+                    "the call could not be repeated: java.lang.IllegalStateException: traced already; "
+                            + "it may have taken effect: the same call with request id \"mine\" takes effect once",
+                    error.getMessage());
+            assertEquals(1, server.calls.size());
+        }
+    }
+
+    /** Has gRPC call a tracer, which fails at the second attempt of a call. */
+    private static final class TracedOnce implements ClientInterceptor {
+        @Override
+        public <Q, R> ClientCall<Q, R> interceptCall(MethodDescriptor<Q, R> method, CallOptions options, Channel next) {
+            AtomicInteger attempts = new AtomicInteger();
+            return next.newCall(method, options.withStreamTracerFactory(new ClientStreamTracer.Factory() {
+                @Override
+                public ClientStreamTracer newClientStreamTracer(ClientStreamTracer.StreamInfo info, Metadata headers) {
+                    if (attempts.getAndIncrement() > 0) {
+                        throw new IllegalStateException("traced already");
+                    }
+                    return new ClientStreamTracer() {};
+                }
+            }));
         }
     }
 
