@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -26,7 +27,8 @@ const (
 	largestPort = 65_535
 )
 
-var hostAndPort = regexp.MustCompile(`^(\[[^\]]+\]|[^:/]+):(\d{1,5})$`)
+// A host by its name or its IPv4 address, or what is in brackets, and a port.
+var hostAndPort = regexp.MustCompile(`^(?:\[([^\]]+)\]|[^\s\p{Z}:/\[\]]+):(\d{1,5})$`)
 
 // DefaultEndpoint is unix:$XDG_RUNTIME_DIR/remora/remora.sock if that variable is set, else
 // unix:/tmp/remora-<uid>/remora.sock, for server and clients. A relative $XDG_RUNTIME_DIR is ignored.
@@ -67,15 +69,23 @@ func requireShort(endpoint, field, remedy string) error {
 }
 
 func isEndpoint(text string) bool {
-	if path, ok := strings.CutPrefix(text, unixPrefix); ok {
-		return path != "" && !strings.Contains(path, "\x00")
+	if strings.Contains(text, "\x00") {
+		return false
+	}
+	if path, ok := strings.CutPrefix(text, unixPrefix); ok { // unix://folder/x has a host, as a URL
+		return path != "" && (!strings.HasPrefix(path, "//") || strings.HasPrefix(path, "///"))
 	}
 	form := hostAndPort.FindStringSubmatch(text)
-	if form == nil {
+	if form == nil || form[1] != "" && !isIPv6(form[1]) {
 		return false
 	}
 	port, err := strconv.Atoi(form[2])
-	return err == nil && port <= largestPort
+	return err == nil && port > 0 && port <= largestPort
+}
+
+func isIPv6(text string) bool {
+	address, err := netip.ParseAddr(text)
+	return err == nil && address.Is6()
 }
 
 // targetOf gives gRPC the target of an endpoint of a known form, and how to reach it.

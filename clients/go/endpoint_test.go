@@ -3,6 +3,7 @@ package remora_test
 // Where a client looks for a server.
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net"
@@ -59,8 +60,21 @@ func TestAWrongEndpointOfTheEnvironmentIsNamed(t *testing.T) {
 	}
 }
 
-func TestAnEndpointHasNoOtherForm(t *testing.T) {
-	for _, endpoint := range []string{"", "localhost", "unix:", ":7411", "localhost:", "localhost:http", "http://h:1/x", "h:65536", "h\n:1", "unix:/a\x00b"} {
+// The table is that of all clients.
+func TestAnEndpointHasAKnownForm(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join(repository, "tests/conformance/tables/endpoints.json"))
+	must(t, err)
+	var table struct{ Accepted, Refused []string }
+	must(t, json.Unmarshal(text, &table))
+	if len(table.Accepted) == 0 || len(table.Refused) == 0 {
+		t.Fatal("the table is empty")
+	}
+	for _, endpoint := range table.Accepted {
+		if found := connect(t, remora.WithEndpoint(endpoint)).Endpoint(); found != endpoint {
+			t.Errorf("%q: %q", endpoint, found)
+		}
+	}
+	for _, endpoint := range table.Refused {
 		if _, err := remora.New(remora.WithEndpoint(endpoint)); !errors.Is(err, remora.InvalidField) {
 			t.Errorf("%q: %v", endpoint, err)
 		}

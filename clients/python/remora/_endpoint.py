@@ -19,6 +19,7 @@ _UNDECODABLE = re.compile("[\ud800-\udfff]")
 """What Python makes of bytes in the environment that are not text."""
 _NAME = re.compile(r"[^\s:/\[\]]+")
 """A host by its name or its IPv4 address."""
+_PORT = re.compile("[0-9]{1,5}")
 _URL = re.compile(r"\w+://(?P<rest>[^/]*)/*(?P<path>.*)")
 
 
@@ -68,7 +69,7 @@ def require_short(endpoint: str, field: str, remedy: str) -> None:
 
 
 def _is_endpoint(text: str) -> bool:
-    if _UNDECODABLE.search(text):
+    if _UNDECODABLE.search(text) or "\0" in text:
         return False
     if text.startswith("unix:"):
         path = text.removeprefix("unix:")
@@ -93,7 +94,7 @@ def _is_ip6(text: str) -> bool:
 
 
 def _is_port(text: str) -> bool:
-    return text.isascii() and text.isdigit() and 0 < int(text[:6]) <= LARGEST_PORT
+    return _PORT.fullmatch(text) is not None and 0 < int(text) <= LARGEST_PORT
 
 
 def _suggestion(text: str) -> str:

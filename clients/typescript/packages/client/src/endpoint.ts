@@ -1,6 +1,7 @@
 // Which server a client calls, by the rules that the Python client and the server share.
 
 import { lstatSync, statSync } from "node:fs";
+import { isIPv6 } from "node:net";
 import { isAbsolute, join, resolve } from "node:path";
 import { geteuid, getuid, platform } from "node:process";
 import { PermissionDeniedError } from "./errors.js";
@@ -106,9 +107,15 @@ function short(endpoint: string, field: string, remedy: string): string {
 }
 
 function isEndpoint(text: string): boolean {
+  if (text.includes("\0")) {
+    return false;
+  }
   if (text.startsWith(UNIX)) {
     return text.length > UNIX.length && !/^unix:\/\/(?!\/)/.test(text);
   }
-  const form = /^(\[[^\]]+\]|[^\s:/[\]]+):(\d{1,5})$/.exec(text);
-  return form !== null && Number(form[2]) > 0 && Number(form[2]) <= LARGEST_PORT;
+  const form = /^(?:\[([^\]]+)\]|[^\s:/[\]]+):(\d{1,5})$/.exec(text);
+  if (form === null || (form[1] !== undefined && !isIPv6(form[1]))) {
+    return false;
+  }
+  return Number(form[2]) > 0 && Number(form[2]) <= LARGEST_PORT;
 }

@@ -1,13 +1,14 @@
 // Where a client looks for a server.
 
 import assert from "node:assert/strict";
-import { chownSync, lchownSync, mkdirSync, mkdtempSync, rmSync, symlinkSync } from "node:fs";
+import { chownSync, lchownSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { geteuid, getuid } from "node:process";
 import { afterEach, beforeEach, describe, test } from "node:test";
 import { requireOwnDefault, targetOf } from "../src/endpoint.js";
 import { defaultEndpoint, InvalidFieldError, PermissionDeniedError, Remora } from "../src/index.js";
+import { REPOSITORY } from "./server.js";
 
 const ANOTHER_USER = 4_242;
 const asRoot = { skip: geteuid?.() === 0 ? false : "only root can give a directory to another user" };
@@ -71,18 +72,16 @@ describe("the endpoint", () => {
     }
   });
 
-  test("has no other form", () => {
-    for (const endpoint of [
-      "",
-      "localhost",
-      "unix:",
-      ":7411",
-      "localhost:",
-      "localhost:http",
-      "http://h:1/x",
-      "h:65536",
-    ]) {
-      assert.throws(() => new Remora({ endpoint }), InvalidFieldError, endpoint);
+  test("has a form of the table of all clients, and no other", () => {
+    const table = readFileSync(join(REPOSITORY, "tests/conformance/tables/endpoints.json"), "utf8");
+    const { accepted, refused } = JSON.parse(table) as Record<"accepted" | "refused", string[]>;
+    assert.ok(accepted.length > 0 && refused.length > 0);
+
+    for (const endpoint of accepted) {
+      assert.equal(new Remora({ endpoint }).endpoint, endpoint);
+    }
+    for (const endpoint of refused) {
+      assert.throws(() => new Remora({ endpoint }), InvalidFieldError, JSON.stringify(endpoint));
     }
   });
 

@@ -8,6 +8,7 @@ import io.grpc.InsecureChannelCredentials;
 import io.grpc.ManagedChannelBuilder;
 import io.grpc.netty.shaded.io.grpc.netty.NettyChannelBuilder;
 import io.grpc.netty.shaded.io.netty.channel.ChannelOption;
+import io.grpc.netty.shaded.io.netty.util.NetUtil;
 import io.grpc.Status;
 import java.io.IOException;
 import java.net.URI;
@@ -27,7 +28,9 @@ final class Endpoint {
     static final String VARIABLE = "REMORA_ENDPOINT";
 
     private static final String UNIX = "unix:";
-    private static final Pattern HOST_AND_PORT = Pattern.compile("(\\[[^\\]]+\\]|[^:/]+):(\\d{1,5})");
+    /** A host by its name or its IPv4 address, or what is in brackets without and with a zone, and a port. */
+    private static final Pattern HOST_AND_PORT =
+            Pattern.compile("(?:\\[([^%\\]]+)(?:%[^%\\]]+)?\\]|[^\\s\\p{Z}:/\\[\\]]+):(\\d{1,5})");
     private static final int LARGEST_PORT = 65_535;
 
     /** Bytes of a socket's path, from the system's {@code sockaddr_un}. */
@@ -63,11 +66,18 @@ final class Endpoint {
     }
 
     private static boolean isEndpoint(String text) {
-        if (text.startsWith(UNIX)) {
-            return text.length() > UNIX.length() && text.indexOf('\0') < 0;
+        if (text.indexOf('\0') >= 0) {
+            return false;
+        }
+        if (text.startsWith(UNIX)) { // unix://folder/x has a host, as a URL
+            return text.length() > UNIX.length() && (!text.startsWith(UNIX + "//") || text.startsWith(UNIX + "///"));
         }
         Matcher form = HOST_AND_PORT.matcher(text);
-        return form.matches() && Integer.parseInt(form.group(2)) <= LARGEST_PORT;
+        if (!form.matches() || form.group(1) != null && !NetUtil.isValidIpV6Address(form.group(1))) {
+            return false;
+        }
+        int port = Integer.parseInt(form.group(2));
+        return port > 0 && port <= LARGEST_PORT;
     }
 
     /** Those that are given, which are for a port, or none. */
@@ -101,11 +111,11 @@ final class Endpoint {
     }
 
     private static String targetOf(String endpoint) {
-        if (!endpoint.startsWith(UNIX)) {
-            return "dns:///" + endpoint;
-        }
         try {
-            return new URI("unix", null, socketOf(endpoint).toString(), null).toASCIIString();
+            URI target = endpoint.startsWith(UNIX)
+                    ? new URI("unix", null, socketOf(endpoint).toString(), null)
+                    : new URI("dns", "", "/" + endpoint, null, null); // which escapes the brackets of an IPv6 address
+            return target.toASCIIString();
         } catch (URISyntaxException error) {
             throw new IllegalStateException(error); // an absolute path always has a URI
         }
