@@ -29,7 +29,7 @@ from remora_server.domain.search import SearchOptions
 from remora_server.domain.tokens import O200K_BASE
 from remora_server.rpc.handlers import decode
 
-THRESHOLDS = (-9.0, 0.0, 0.1, 0.2, 0.25, 0.3, 0.35, 0.4, 0.5, 0.6)
+THRESHOLDS = (-9.0, 0.0, 0.1, 0.2, 0.26, 0.3, 0.35, 0.4, 0.5, 0.6)
 """Of the sum of signs (`domain.relevance`); the first leaves nothing out."""
 TENANT = "default"
 

@@ -42,7 +42,7 @@ _RULES = {
 
 WEIGHTS: Mapping[Profile, Mapping[str, float]] = {
     Profile.HYBRID: {"cosine": 1.0, "bm25": 0.2, "exact": 0.8, **_RULES},
-    Profile.HYBRID_LATE: {"cosine": 0.55, "late": 0.45, "bm25": 0.1, "exact": 0.8, **_RULES, "date": 0.4},
+    Profile.HYBRID_LATE: {"cosine": 0.53, "late": 0.47, "bm25": 0.1, "exact": 0.8, **_RULES, "date": 0.4},
     Profile.VECTOR: {},
     Profile.LEXICAL: {},
 }
