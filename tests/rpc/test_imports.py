@@ -8,9 +8,11 @@ from typing import Any
 import pytest
 from tests.input.callers import DirectCaller, ask, direct_caller
 
+from remora.v1 import checkpoint_service_pb2 as checkpoints
 from remora.v1 import memory_service_pb2 as memory
 from remora.v1 import transfer_service_pb2 as pb
 from remora.v1.fact_pb2 import Fact, FactIds
+from remora_server.domain.differences import GREATEST_DEPTH
 from remora_server.domain.status import ModelStatus
 
 AT = {"seconds": 1_000}
@@ -153,3 +155,42 @@ def test_a_collection_has_vectors_of_its_dimension(caller: DirectCaller) -> None
     record = pb.Record(vector_collection=collection)
 
     assert refused(caller, record) == ["records[0].vector_collection.current_dimension"]
+
+
+def grown(caller: DirectCaller, times: int) -> list[pb.Record]:
+    """The export of a thread whose channel has grown so often, each time by a few bytes."""
+    for number in range(times):
+        name = {"thread_id": "t", "id": f"{number:04}", "parent_id": f"{number - 1:04}" if number else ""}
+        checkpoint: Any = {**name, "channels": [{"channel": "a", "version": {"integer": number}}]}
+        value: Any = {"channel": "a", "value": {"data": bytes(range(200)) + b"+" * number}}
+        draft: Any = {"checkpoint": checkpoint, "values": [value]}
+        ask(caller, "SaveCheckpoints", checkpoints.SaveCheckpointsRequest(checkpoints=[draft]))
+    exported: Any = ask(caller, "ExportRecords", pb.ExportRecordsRequest(page_size=1_000))
+    return list(exported.records)
+
+
+def other_tenant(caller: DirectCaller) -> DirectCaller:
+    return DirectCaller(caller.methods, caller.store, (("remora-tenant", "another"),))
+
+
+def test_the_value_of_a_channel_that_has_grown_often_is_imported(caller: DirectCaller) -> None:
+    records = grown(caller, 102)
+    other = other_tenant(caller)
+
+    ask(other, "ImportRecords", pb.ImportRecordsRequest(records=records))
+
+    newest: Any = {"thread_id": "t", "channel": {"channel": "a", "version": {"integer": 101}}}
+    read: Any = ask(other, "ReadCheckpointValue", checkpoints.ReadCheckpointValueRequest(**newest))
+    assert max(record.channel_blob.depth for record in records) == 101
+    assert read.data == bytes(range(200)) + b"+" * 101
+
+
+@pytest.mark.parametrize(
+    ("depth", "wrong"), [(GREATEST_DEPTH - 1, []), (GREATEST_DEPTH, ["records[0].channel_blob.depth"])]
+)
+def test_a_value_has_at_most_the_greatest_depth(caller: DirectCaller, depth: int, wrong: list[str]) -> None:
+    [record] = [record for record in grown(caller, 2) if record.channel_blob.depth]
+    record.channel_blob.depth = depth
+    request = pb.ImportRecordsRequest(records=[record])
+
+    assert list(other_tenant(caller).call("ImportRecords", request.SerializeToString()).paths) == wrong

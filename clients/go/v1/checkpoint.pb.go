@@ -363,7 +363,7 @@ type ChannelBlob struct {
 	UploadParts int32 `protobuf:"varint,10,opt,name=upload_parts,json=uploadParts,proto3" json:"upload_parts,omitempty"`
 	// How many bytes the whole value has.
 	Size int64 `protobuf:"varint,11,opt,name=size,proto3" json:"size,omitempty"`
-	// From how many differences it is put together, up to 99: 0 if it is stored whole.
+	// How many values of its channel there were since the last one that is stored whole, up to 9,999: 0 if it is this one.
 	Depth int32 `protobuf:"varint,12,opt,name=depth,proto3" json:"depth,omitempty"`
 	// Of a difference: the version of the value from which it differs, which has a smaller depth.
 	BaseVersion string `protobuf:"bytes,13,opt,name=base_version,json=baseVersion,proto3" json:"base_version,omitempty"`

@@ -203,7 +203,7 @@ class ChannelBlob(_message.Message):
     size: _builtins.int
     """How many bytes the whole value has."""
     depth: _builtins.int
-    """From how many differences it is put together, up to 99: 0 if it is stored whole."""
+    """How many values of its channel there were since the last one that is stored whole, up to 9,999: 0 if it is this one."""
     base_version: _builtins.str
     """Of a difference: the version of the value from which it differs, which has a smaller depth."""
     base_fork: _builtins.int

@@ -279,7 +279,7 @@ export type ChannelBlob = Message<"remora.v1.ChannelBlob"> & {
   size: bigint;
 
   /**
-   * From how many differences it is put together, up to 99: 0 if it is stored whole.
+   * How many values of its channel there were since the last one that is stored whole, up to 9,999: 0 if it is this one.
    *
    * @generated from field: int32 depth = 12;
    */
