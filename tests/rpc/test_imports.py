@@ -37,8 +37,8 @@ def fact(caller: DirectCaller) -> pb.Record:
     return pb.Record.FromString(record.SerializeToString())
 
 
-def refused(caller: DirectCaller, record: pb.Record) -> list[str]:
-    answer = caller.call("ImportRecords", pb.ImportRecordsRequest(records=[record]).SerializeToString())
+def refused(caller: DirectCaller, *records: pb.Record) -> list[str]:
+    answer = caller.call("ImportRecords", pb.ImportRecordsRequest(records=records).SerializeToString())
     assert answer.reason == "INVALID_FIELD"
     return list(answer.paths)
 
@@ -194,3 +194,18 @@ def test_a_value_has_at_most_the_greatest_depth(caller: DirectCaller, depth: int
     request = pb.ImportRecordsRequest(records=[record])
 
     assert list(other_tenant(caller).call("ImportRecords", request.SerializeToString()).paths) == wrong
+
+
+def test_a_record_whose_parent_is_not_there_is_named(caller: DirectCaller) -> None:
+    before = pb.Record(working_memory={"scope": {"user_id": "u"}, "update_time": AT})  # type: ignore[arg-type]
+    step: Any = {"id": "s", "entry_id": "nowhere", "create_time": AT, "update_time": AT}
+
+    assert refused(caller, before, pb.Record(entry_step=step)) == ["records[1].entry_step"]
+
+
+def test_a_record_that_is_too_long_is_named(caller: DirectCaller) -> None:
+    times = dict.fromkeys(("start_time", "create_time", "update_time"), AT)
+    run: Any = {**times, "id": "r", "workflow_id": "w", "status": 1, "input": bytes(3 << 20)}
+    long: Any = {**run, "id": "l", "output": bytes(1 << 20)}
+
+    assert refused(caller, pb.Record(workflow_run=run), pb.Record(workflow_run=long)) == ["records[1].workflow_run"]

@@ -405,7 +405,7 @@ class Records:
         above, key = next(_above(place))
         owner = self._parent_owner(access, above, key, written)
         if owner is None:
-            raise RecordNotFound(above.kind.name)
+            raise RecordNotFound(above.kind.name, place.partition)
         return owner
 
     def _parent_owner(self, access: Access, place: Partition, key: bytes, written: _Written) -> str | None:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 
 class RecordNotFound(Exception):
-    """What a record belongs to, or an upload, is not there."""
+    """What a record belongs to, or an upload, is not there. `partition` is that of the record, or of the upload."""
 
-    def __init__(self, kind: str) -> None:
+    def __init__(self, kind: str, partition: bytes) -> None:
         super().__init__(f"there is no such record of {kind}")
-        self.kind = kind
+        self.kind, self.partition = kind, partition
 
 
 class BodyTooLong(Exception):

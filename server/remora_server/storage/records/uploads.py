@@ -83,7 +83,7 @@ class Uploads:
             key = kind.encode_key(index)
             found, _ = self._reader.stored(access, parts, key)
             if found is None or found.expire_time is None or found.user_id != user_id:
-                raise RecordNotFound(kind.name)
+                raise RecordNotFound(kind.name, parts.partition)
             yield changes.set_expiry(kind.number, place.uid, parts.partition, key, found.revision, None)
 
 

@@ -42,7 +42,7 @@ from remora_server.storage.nouns.vector_collections import VectorCollections, cl
 from remora_server.storage.nouns.windows import Windows
 from remora_server.storage.records.reader import Partition, Record
 from remora_server.storage.records.records import Move, Put
-from remora_server.storage.records.refusals import RecordNotFound
+from remora_server.storage.records.refusals import BodyTooLong, RecordNotFound
 from remora_server.storage.schema.encoding import STORED_COLUMNS, stored_message
 from remora_server.storage.schema.kinds import Kind
 from remora_server.storage.transfer.exports import caller_embeddings
@@ -215,7 +215,11 @@ class Imports:
         try:
             return self._records.changes(write, fresh)
         except RecordNotFound as error:
-            raise InvalidField("records", f"what one belongs to, of {error.kind}, is not there") from error
+            field = next(each.field for each in drafts if each.place(uid)[0].partition == error.partition)
+            raise InvalidField(field, f"what it belongs to, of {error.kind}, is not there") from error
+        except BodyTooLong as error:
+            field = next(each.field for each in drafts if each.message.ByteSize() > error.limit)
+            raise InvalidField(field, f"has more than the {error.limit:,} bytes of a record") from error
 
     def _stored(self, write: Write, uid: int, drafts: Sequence[_Draft]) -> dict[_Place, Record]:
         """The records that stand where drafts are to go."""
