@@ -66,6 +66,7 @@ SPAN: Json = {"trace_id": "t", "span_id": "s", "start_time": EPOCH}
 CHECKPOINT: Json = {"thread_id": "t", "id": "c"}
 CHANNEL: Json = {"channel": "a", "version": {"text": "1"}}
 BLOB: Json = {"thread_id": "t", "channel": "a", "version": "1"}
+DIFFERENCE: Json = {"depth": 1, "data": b"xx", "size": 7, "base_version": "0", "pieces": [2, 0, 5]}
 TASK_WRITE: Json = {"thread_id": "t", "checkpoint_id": "c", "task_id": "k", "channel": "a"}
 PART: Json = {"thread_id": "t", "upload_id": "u"}
 TASK: Json = {
@@ -393,6 +394,19 @@ BY_PLACE: dict[str, Values] = {
     "ImportRecordsRequest.records.fact.object": Values((), texts(1, 4096).refused),
     "ImportRecordsRequest.records.fact.values": Values((b"",), (bytes(16_385),)),
     "ImportRecordsRequest.records.memory_item.values": Values((b"",), (bytes(16_385),)),
+    **{
+        f"ImportRecordsRequest.records.{kind}.{name}": values
+        for kind in ("channel_blob", "checkpoint_write")
+        for name, values in (
+            ("data", Values((b"",), (bytes((3 << 20) + 1),))),
+            ("upload_id", Values(("",), ("u" * 129,))),
+            ("upload_parts", Values((0,), (-1, 1, 10_001))),
+            ("size", Values((0,), (-1, 1))),
+        )
+    },
+    "ImportRecordsRequest.records.channel_blob.base_version": Values(("",), ("v", "v" * 1_025)),
+    "ImportRecordsRequest.records.channel_blob.base_fork": Values((0,), (-1, 1)),
+    "ImportRecordsRequest.records.channel_blob.pieces": Values(([],), ([1, 2, 3], [0] * 3_001)),
     "EmbedRequest.texts": Values((["t"] * _MOST_TEXTS, [""]), ([], ["t"] * (_MOST_TEXTS + 1))),
     "UpdateWorkflowRunRequest.update_mask.paths": Values(([], ["input", "input"], ["status", "suspension"])),
     "UpdateWorkflowStepRequest.update_mask.paths": Values(([], ["input", "input"], ["status", "parallel_index"])),
@@ -550,7 +564,7 @@ UNLIMITED: dict[str, Values] = {
     "Write.index": Values((0, -1, 2**31 - 1, -(2**31))),
     "WriteName.index": Values((0, -1, 2**31 - 1, -(2**31))),
     "CheckpointWrite.index": Values((0, -1, 2**31 - 1, -(2**31))),
-    "ChannelBlob.pieces": Values((0, 2**64 - 1)),
+    "ChannelBlob.pieces": ANYTHING,
     "VectorCollection.current_dimension": Values((0, -1, 2**31 - 1)),
 }
 """Fields that may be anything, or whose values have tests of their own: by name, or by message and name."""
@@ -944,12 +958,49 @@ COMBINED: Mapping[str, list[tuple[str | None, Json]]] = {
         ("filter", {"filter": {"all_of": {"filters": _MANY[::2]}}}),
     ],
     "ImportRecordsRequest": [
-        (
-            f"records[0].{kind}.{kind}.{name}.seconds",
-            {"records": [_imported(kind, **{name: Timestamp(seconds=1 << 60)})]},
-        )
-        for kind in ("conversation", "message")
-        for name in ("create_time", "update_time")
+        *(
+            (
+                f"records[0].{kind}.{kind}.{name}.seconds",
+                {"records": [_imported(kind, **{name: Timestamp(seconds=1 << 60)})]},
+            )
+            for kind in ("conversation", "message")
+            for name in ("create_time", "update_time")
+        ),
+        *(
+            (f"records[0].{kind}.{wrong}" if wrong else None, {"records": [{kind: {**least, **fields}}]})
+            for kind, least in (("channel_blob", BLOB), ("checkpoint_write", TASK_WRITE))
+            for wrong, fields in (
+                ("", {"data": b"most" * (3 << 18), "size": 3 << 20}),
+                ("", {"upload_id": "u" * 128, "upload_parts": 10_000, "size": 2**63 - 1}),
+                ("size", {"data": b"xx", "size": 3}),
+                ("size", {"data": b"xx"}),
+                ("data", {"upload_id": "u", "upload_parts": 1, "data": b"xx", "size": 2}),
+                ("upload_parts", {"upload_id": "u"}),
+                ("upload_parts", {"upload_parts": 1}),
+                ("upload_parts", {"upload_id": "u", "upload_parts": 10_001}),
+                ("upload_parts", {"upload_id": "u", "upload_parts": -1}),
+                ("upload_id", {"upload_id": "u" * 129, "upload_parts": 1}),
+                ("size", {"upload_id": "u", "upload_parts": 1, "size": -1}),
+                ("data", {"data": bytes((3 << 20) + 1), "size": (3 << 20) + 1}),
+            )
+        ),
+        *(
+            (f"records[0].channel_blob.{wrong}" if wrong else None, {"records": [{"channel_blob": {**BLOB, **fields}}]})
+            for wrong, fields in (
+                ("", {**DIFFERENCE, "base_version": "v" * 1_024, "base_fork": 2**31 - 1}),
+                ("", {**DIFFERENCE, "pieces": [2, 0, 5, *[0] * 2_997]}),
+                ("base_version", {**DIFFERENCE, "base_version": "v" * 1_025}),
+                ("base_fork", {**DIFFERENCE, "base_fork": -1}),
+                ("pieces", {**DIFFERENCE, "pieces": [2, 0, 5, *[0] * 3_000]}),
+                ("size", {**DIFFERENCE, "size": 8}),
+                ("pieces", {**DIFFERENCE, "pieces": [2, 0, 5, 0]}),
+                ("pieces", {**DIFFERENCE, "pieces": [1, 0, 6]}),
+                ("upload_id", {**DIFFERENCE, "data": b"", "upload_id": "u", "upload_parts": 1}),
+                ("pieces", {"pieces": [0, 0, 0]}),
+                ("base_version", {"base_version": "v"}),
+                ("base_fork", {"base_fork": 1}),
+            )
+        ),
     ],
     "PutItemsRequest": [
         (None, {"items": [{**ITEM, "vectors": [{"values": vector(1, 2)}, {"values": vector(1), "model": "m"}]}]}),

@@ -475,6 +475,8 @@ def _imported(dimension_of: DimensionOf, record: Record) -> None:
                 _imported_collection(given)
             case StaticFacts():
                 _imported_static_facts(given)
+            case checkpoint_pb2.ChannelBlob() | checkpoint_pb2.CheckpointWrite():
+                _imported_value(given)
     except Violation as violation:
         raise violation.under(kind) from None
 
@@ -509,6 +511,33 @@ def _imported_static_facts(given: StaticFacts) -> None:
         if not fact.id:
             raise Violation("is required", f"facts[{number}].id")
     _static_facts(given)
+
+
+def _imported_value(given: checkpoint_pb2.ChannelBlob | checkpoint_pb2.CheckpointWrite) -> None:
+    """Whether the parts of a value make up its size: where they do not, no read can put it together."""
+    if bool(given.upload_id) != bool(given.upload_parts):
+        raise Violation("must be 0 without an upload_id, and more with one", "upload_parts")
+    if given.upload_id and given.data:
+        raise Violation("must be empty where the value is uploaded", "data")
+    if isinstance(given, checkpoint_pb2.ChannelBlob) and _is_difference(given):
+        made = len(given.data) + sum(given.pieces[2::3])
+    else:
+        made = given.size if given.upload_id else len(given.data)
+    if given.size != made:
+        raise Violation(f"is {given.size:,}, and the parts of the value have {made:,} bytes", "size")
+
+
+def _is_difference(given: checkpoint_pb2.ChannelBlob) -> bool:
+    """Whether a value is stored as its difference from another one."""
+    if not given.depth:
+        for name in ("base_version", "base_fork", "pieces"):
+            if getattr(given, name):
+                raise Violation("must be unset in a value that is stored whole", name)
+    elif given.upload_id:
+        raise Violation("must be empty in a difference", "upload_id")
+    elif len(given.pieces) % 3 or sum(given.pieces[::3]) != len(given.data):
+        raise Violation("must be three numbers each, of which the first ones make up the length of data", "pieces")
+    return bool(given.depth)
 
 
 MAX_STATIC_BYTES = 1 << 20
