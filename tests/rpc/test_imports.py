@@ -20,6 +20,9 @@ SAID = Fact(subject="s", predicate="p", object="o")
 VALUES = b"\x00\x00\x80?\x00\x00\x00\x00\x00\x00\x00\x00"
 ITEM = {"id": "i", "user_id": "u", "create_time": AT, "update_time": AT}
 
+STORE_ITEM = {"namespace": ["n"], "key": "k", "value": b"1", "create_time": AT, "update_time": AT}
+SUMMARY = {"conversation_id": "c", "user_id": "u", "covers_through_sequence": 1, "text": "Rain.", "create_time": AT}
+
 
 @pytest.fixture
 def caller() -> Iterator[DirectCaller]:
@@ -99,13 +102,10 @@ def test_static_facts_have_ids_of_their_own(caller: DirectCaller, ids: list[str]
 
 
 def test_a_summary_is_of_the_user_of_its_conversation(caller: DirectCaller) -> None:
-    summary: Any = {"conversation_id": "c", "covers_through_sequence": 1, "text": "Rain.", "create_time": AT}
     chat = {"id": "c", "user_id": "u", "create_time": AT, "update_time": AT}
-    records: Any = [{"conversation": {"conversation": chat}}, {"conversation_summary": {**summary, "user_id": "v"}}]
+    records: Any = [{"conversation": {"conversation": chat}}, {"conversation_summary": {**SUMMARY, "user_id": "v"}}]
 
-    answer = caller.call("ImportRecords", pb.ImportRecordsRequest(records=records).SerializeToString())
-
-    assert answer.reason == "CONVERSATION_NOT_FOUND"
+    assert refused(caller, *records) == ["records[1].conversation_summary.user_id"]
     records[1]["conversation_summary"]["user_id"] = "u"
     assert ask(caller, "ImportRecords", pb.ImportRecordsRequest(records=records)).imported_records == 2  # type: ignore[attr-defined]
 
@@ -209,3 +209,71 @@ def test_a_record_that_is_too_long_is_named(caller: DirectCaller) -> None:
     long: Any = {**run, "id": "l", "output": bytes(1 << 20)}
 
     assert refused(caller, pb.Record(workflow_run=run), pb.Record(workflow_run=long)) == ["records[1].workflow_run"]
+
+
+@pytest.mark.parametrize(
+    ("given", "wrong"),
+    [
+        ({"mentions": 1, "earlier_sources": [1, 2]}, "mentions"),
+        ({"mentions": 1, "sources": [{"message_id": "m"}, {"message_id": "n"}]}, "mentions"),
+        ({"confidence": 0.0}, "confidence"),
+        ({"text": ""}, "text"),
+        ({"cease_time": AT, "record_time": {"seconds": 1_001}}, "cease_time"),
+    ],
+)
+def test_a_fact_is_as_servers_record_facts(
+    caller: DirectCaller, fact: pb.Record, given: dict[str, Any], wrong: str
+) -> None:
+    for name, value in given.items():
+        fact.fact.ClearField(name)  # type: ignore[arg-type]
+        fact.fact.MergeFrom(Fact(**{name: value}))
+
+    assert refused(caller, fact) == [f"records[0].fact.{wrong}"]
+
+
+def test_a_fact_of_which_nobody_is_sure_is_imported_as_it_was_exported(caller: DirectCaller) -> None:
+    unsure = Fact(subject="s", predicate="p", object="o", confidence=1e-300)
+    for _ in range(2):
+        ask(caller, "AddFacts", memory.AddFactsRequest(user_id="u", facts=[unsure]))
+    exported: Any = ask(caller, "ExportRecords", pb.ExportRecordsRequest())
+
+    reply: Any = ask(other_tenant(caller), "ImportRecords", pb.ImportRecordsRequest(records=exported.records))
+
+    assert exported.records[0].fact.confidence == pytest.approx(2e-300)
+    assert reply.imported_records == 1
+
+
+@pytest.mark.parametrize("dimension", [-1, 4_097])
+def test_a_collection_has_a_dimension_that_vectors_can_have(caller: DirectCaller, dimension: int) -> None:
+    collection: Any = {"id": "c", "current_dimension": dimension, "create_time": AT}
+
+    assert refused(caller, pb.Record(vector_collection=collection)) == [
+        "records[0].vector_collection.current_dimension"
+    ]
+
+
+def test_the_vectors_of_an_item_have_no_texts(caller: DirectCaller) -> None:
+    item: Any = {**STORE_ITEM, "vectors": [{"values": VALUES}, {"text": "t"}]}
+
+    assert refused(caller, pb.Record(store_item=item)) == ["records[0].store_item.vectors[1].text"]
+
+
+@pytest.mark.parametrize(("name", "value"), [("token_count", -1), ("system_sequence", 2)])
+def test_a_summary_counts_and_covers(caller: DirectCaller, name: str, value: int) -> None:
+    summary: Any = {**SUMMARY, name: value}
+
+    assert refused(caller, pb.Record(conversation_summary=summary)) == [f"records[0].conversation_summary.{name}"]
+
+
+def test_what_an_import_ignores_is_not_exported(caller: DirectCaller) -> None:
+    chat: Any = {"id": "c", "user_id": "u", "create_time": AT, "update_time": AT}
+    summary: Any = {**SUMMARY, "window_revision": 7}
+    item: Any = {**STORE_ITEM, "revision": 7}
+    ask(caller, "ImportRecords", pb.ImportRecordsRequest(records=[pb.Record(store_item=item)]))
+    records = [pb.Record(conversation={"conversation": chat}), pb.Record(conversation_summary=summary)]  # type: ignore[arg-type]
+    ask(caller, "ImportRecords", pb.ImportRecordsRequest(records=records))
+
+    exported: Any = ask(caller, "ExportRecords", pb.ExportRecordsRequest())
+    _, found_summary, found_item = exported.records
+    assert found_summary.conversation_summary.window_revision == 0
+    assert found_item.store_item.revision == 0

@@ -663,15 +663,15 @@ type Record_CheckpointPart struct {
 }
 
 type Record_ConversationSummary struct {
-	// The summary of a conversation. If the conversation's window has not moved yet, it moves behind what this covers, but
-	// not beyond the last message. `window_revision` is ignored in an import.
+	// The summary of a conversation, whose user `user_id` must be. If the conversation's window has not moved yet, it moves
+	// behind what this covers, but not beyond the last message. `window_revision` is ignored in an import.
 	ConversationSummary *ConversationSummary `protobuf:"bytes,21,opt,name=conversation_summary,json=conversationSummary,proto3,oneof"`
 }
 
 type Record_Fact struct {
 	// A fact of a user, or what was recorded of it before. Required of it are `id`, `user_id`, `subject`, `predicate`,
-	// `object`, `valid_from` and `record_time`; `id` must be that of what it says. `indexed` and `version` are ignored in
-	// an import.
+	// `object`, `text`, `confidence`, `mentions`, `valid_from` and `record_time`; `id` must be that of what it says.
+	// `indexed` and `version` are ignored in an import.
 	Fact *Fact `protobuf:"bytes,22,opt,name=fact,proto3,oneof"`
 }
 

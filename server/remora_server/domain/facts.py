@@ -372,7 +372,7 @@ class Ledger:
         mentions, confidence = known.mentions, known.confidence
         if source is None or not any(fact.was_said_in(source) for fact in self._same(draft)):
             mentions = min(mentions + 1, MOST_MENTIONS)
-            confidence = 1 - (1 - confidence) * (1 - draft.confidence)
+            confidence += draft.confidence * (1 - confidence)  # not 0, however unsure it is both times
             sources = sources if source is None else (*sources, source)
             earlier = (*earlier, *(each.hash for each in sources[:-MOST_SOURCES]))[-MOST_EARLIER:]
             sources = sources[-MOST_SOURCES:]

@@ -285,15 +285,15 @@ class Record(_message.Message):
 
     @_builtins.property
     def conversation_summary(self) -> _short_term_pb2.ConversationSummary:
-        """The summary of a conversation. If the conversation's window has not moved yet, it moves behind what this covers, but
-        not beyond the last message. `window_revision` is ignored in an import.
+        """The summary of a conversation, whose user `user_id` must be. If the conversation's window has not moved yet, it moves
+        behind what this covers, but not beyond the last message. `window_revision` is ignored in an import.
         """
 
     @_builtins.property
     def fact(self) -> _fact_pb2.Fact:
         """A fact of a user, or what was recorded of it before. Required of it are `id`, `user_id`, `subject`, `predicate`,
-        `object`, `valid_from` and `record_time`; `id` must be that of what it says. `indexed` and `version` are ignored in
-        an import.
+        `object`, `text`, `confidence`, `mentions`, `valid_from` and `record_time`; `id` must be that of what it says.
+        `indexed` and `version` are ignored in an import.
         """
 
     @_builtins.property

@@ -33,11 +33,12 @@ from remora.v1.transfer_service_pb2 import Record
 from remora.v1.vector_pb2 import Vector, VectorCollection
 from remora.v1.workflow_pb2 import WorkflowRun
 from remora.v1.working_memory_pb2 import WORKING_MEMORY_FORMAT_MARKDOWN
+from remora_server import wire
 from remora_server.domain import json_members, json_paths
 from remora_server.domain.errors import InvalidField
 from remora_server.domain.facts import FactDraft, is_id_of
 from remora_server.domain.search import Profile, leave_nothing
-from remora_server.domain.vectors import FLOAT_BYTES
+from remora_server.domain.vectors import FLOAT_BYTES, MAX_DIMENSION
 from remora_server.rpc.checks import options
 from remora_server.rpc.checks.request_rules import RequestRules
 from remora_server.rpc.checks.rules import Rule, Violation
@@ -85,8 +86,9 @@ REQUIRED_WITHIN: Mapping[str, Sequence[str]] = {
     "remora.v1.Record.vector": ("collection_id", "values", "update_time"),
     "remora.v1.UpsertVectorsRequest.vectors": ("values",),
     "remora.v1.Record.memory_item": _WRITTEN,
-    "remora.v1.Record.fact": ("id", "user_id", *_OF_FACT, "valid_from", "record_time"),
+    "remora.v1.Record.fact": ("id", "user_id", *_OF_FACT, "valid_from", "record_time", "text"),
     "remora.v1.Record.static_facts": ("update_time",),
+    "remora.v1.StaticFacts.facts": ("id",),
     "remora.v1.AddFactsRequest.facts": _OF_FACT,
     "remora.v1.CorrectFactRequest.fact": _OF_FACT,
     "remora.v1.SaveWorkflowRunRequest.run": _OF_RUN,
@@ -465,18 +467,10 @@ def _imported(dimension_of: DimensionOf, record: Record) -> None:
     kind = str(record.WhichOneof("kind"))
     given = getattr(record, kind, None)
     try:
-        match given:
-            case Fact():
-                _imported_fact(given)
-                _imported_vector(dimension_of, given)
-            case MemoryItem():
-                _imported_vector(dimension_of, given)
-            case VectorCollection():
-                _imported_collection(given)
-            case StaticFacts():
-                _imported_static_facts(given)
-            case checkpoint_pb2.ChannelBlob() | checkpoint_pb2.CheckpointWrite():
-                _imported_value(given)
+        if kind in _OF_IMPORTED:
+            _OF_IMPORTED[kind](given)
+        if isinstance(given, Fact | MemoryItem):
+            _imported_vector(dimension_of, given)
     except Violation as violation:
         raise violation.under(kind) from None
 
@@ -484,13 +478,21 @@ def _imported(dimension_of: DimensionOf, record: Record) -> None:
 def _imported_fact(fact: Fact) -> None:
     if not is_id_of(fact.id, FactDraft(fact.subject, fact.predicate, fact.object)):
         raise Violation("is not the id of what the fact says", "id")
-    if fact.mentions < 1:
-        raise Violation("must be at least 1", "mentions")
-    begin, end = ((time.seconds, time.nanos) for time in (fact.valid_from, fact.valid_to))
-    if fact.HasField("valid_to") and end < begin:
-        raise Violation("must not be before valid_from", "valid_to")
+    least = max(1, len(fact.sources) + len(fact.earlier_sources))
+    if fact.mentions < least:
+        raise Violation(f"must be at least {least:,}: each source is one", "mentions")
+    if fact.confidence <= 0:
+        raise Violation("must be more than 0", "confidence")
+    _require_no_end_before(fact, "valid_to", "valid_from")
+    _require_no_end_before(fact, "cease_time", "record_time")
     if fact.cease_time.seconds < 0:
         raise Violation("must not be before 1970", "cease_time")
+
+
+def _require_no_end_before(fact: Fact, end: str, begin: str) -> None:
+    ends = wire.optional_micros(fact, end)
+    if ends is not None and ends < wire.micros(getattr(fact, begin)):
+        raise Violation(f"must not be before {begin}", end)
 
 
 def _imported_vector(dimension_of: DimensionOf, given: Fact | MemoryItem) -> None:
@@ -504,13 +506,23 @@ def _imported_vector(dimension_of: DimensionOf, given: Fact | MemoryItem) -> Non
 def _imported_collection(given: VectorCollection) -> None:
     if given.dimension and given.current_dimension not in (0, given.dimension):
         raise Violation("must be that of the collection, or 0", "current_dimension")
+    if not 0 <= given.current_dimension <= MAX_DIMENSION:
+        raise Violation(f"must be from 0 to {MAX_DIMENSION:,}", "current_dimension")
 
 
-def _imported_static_facts(given: StaticFacts) -> None:
-    for number, fact in enumerate(given.facts):
-        if not fact.id:
-            raise Violation("is required", f"facts[{number}].id")
-    _static_facts(given)
+def _imported_item(given: StoreItem) -> None:
+    for index, vector in enumerate(given.vectors):
+        if vector.WhichOneof("content") == "text":
+            raise Violation(
+                "must be unset: items are exported with the values of their vectors", f"vectors[{index}].text"
+            )
+
+
+def _imported_summary(given: short_term.ConversationSummary) -> None:
+    if given.token_count < 0:
+        raise Violation("must not be negative", "token_count")
+    if given.system_sequence > given.covers_through_sequence:
+        raise Violation("must not be greater than covers_through_sequence", "system_sequence")
 
 
 def _imported_value(given: checkpoint_pb2.ChannelBlob | checkpoint_pb2.CheckpointWrite) -> None:
@@ -551,6 +563,17 @@ def _static_facts(given: memory.SetStaticFactsRequest | StaticFacts) -> None:
         if fact.id in seen:
             raise Violation("is the id of another of these facts, too", f"facts[{number}].id")
         seen |= {fact.id} - {""}
+
+
+_OF_IMPORTED: Mapping[str, Rule] = {
+    "fact": _imported_fact,
+    "static_facts": _static_facts,
+    "store_item": _imported_item,
+    "vector_collection": _imported_collection,
+    "conversation_summary": _imported_summary,
+    "channel_blob": _imported_value,
+    "checkpoint_write": _imported_value,
+}
 
 
 def _schema_of_json(request: memory.EditWorkingMemoryRequest) -> None:

@@ -22,8 +22,10 @@ from remora.v1.history_entry_pb2 import EntryStep
 from remora.v1.memory_item_pb2 import MemoryItem
 from remora.v1.message_pb2 import Embedding, Message
 from remora.v1.message_pb2 import ToolCall as ToolCallMessage
+from remora.v1.short_term_pb2 import ConversationSummary
 from remora.v1.span_pb2 import SpanRecord
 from remora.v1.step_pb2 import Step
+from remora.v1.store_item_pb2 import StoreItem
 from remora.v1.text_service_pb2 import Encoding
 from remora.v1.timeline_event_pb2 import TimelineEvent
 from remora.v1.vector_pb2 import Vector
@@ -136,14 +138,8 @@ def exact_record(given: ProtobufMessage) -> bytes:
     return given.SerializeToString()
 
 
-def workflow_run(given: WorkflowRun) -> bytes:
-    """A run of a write in wire form, without the fields that the server sets."""
-    given.ClearField("revision")
-    return encoded_record(given)
-
-
-def vector(given: Vector) -> bytes:
-    """A vector of a write in wire form, without the fields that the server sets."""
+def without_revision(given: WorkflowRun | Vector | StoreItem) -> bytes:
+    """A record of a write in wire form, without its revision, which the server sets."""
     given.ClearField("revision")
     return encoded_record(given)
 
@@ -192,6 +188,12 @@ def fact_times(given: FactTimesMessage) -> FactTimes:
     return FactTimes(
         wire.optional_micros(given, "valid_at"), wire.optional_micros(given, "recorded_at"), given.at_any_time
     )
+
+
+def imported_summary(given: ConversationSummary) -> bytes:
+    """A summary of an import in wire form, without the revision of its window, which the server sets."""
+    given.ClearField("window_revision")
+    return encoded_record(given)
 
 
 def imported_fact(given: Fact) -> bytes:

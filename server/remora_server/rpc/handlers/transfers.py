@@ -54,8 +54,10 @@ class TransferHandlers(Struct, frozen=True):
 
 
 _ENCODE: Mapping[str, Callable[[Any], bytes]] = {
-    "workflow_run": decode.workflow_run,
-    "vector": decode.vector,
+    "workflow_run": decode.without_revision,
+    "vector": decode.without_revision,
+    "store_item": decode.without_revision,
+    "conversation_summary": decode.imported_summary,
     "span": decode.exact_record,
     "log_record": decode.exact_record,
     "memory_item": decode.imported_item,

@@ -141,7 +141,7 @@ def part_query(
 
 def _draft(request: pb.SaveWorkflowRunRequest | pb.UpdateWorkflowRunRequest) -> RunDraft:
     expected = request.expected_revision if request.HasField("expected_revision") else None
-    return RunDraft(request.run.id, decode.workflow_run(request.run), expected)
+    return RunDraft(request.run.id, decode.without_revision(request.run), expected)
 
 
 def _duration(micros: int) -> Duration:

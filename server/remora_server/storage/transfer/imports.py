@@ -18,7 +18,6 @@ from remora.v1.vector_pb2 import Vector, VectorCollection
 from remora.v1.workflow_pb2 import WorkflowStep
 from remora_server import wire
 from remora_server.domain.calls import Outcome, Write
-from remora_server.domain.conversations import require_owner
 from remora_server.domain.errors import ConversationNotFound, InvalidField, RecordConflict
 from remora_server.domain.messages import ConversationView, Plan
 from remora_server.domain.transfers import (
@@ -164,13 +163,15 @@ class Imports:
     def _behind_summaries(
         self, write: Write, conversation_id: str, plan: Plan, drafts: Sequence[_Draft], now: int
     ) -> list[changes.Change]:
-        """The window of a conversation without one begins behind the summary that is imported. Raises
-        ConversationNotFound for one of a user who does not own it.
+        """The window of a conversation without one begins behind the summary that is imported. Raises InvalidField for
+        one of a user who does not own it, because it would never be shown.
         """
         moves: list[Move] = []
-        for summary in (each.message for each in drafts if isinstance(each.message, ConversationSummary)):
-            require_owner(plan.head.user_id, summary.user_id, conversation_id)
-            moves += self._windows.behind_imported(write, conversation_id, plan, summary, now)
+        for draft in drafts:
+            if isinstance(draft.message, ConversationSummary):
+                if draft.message.user_id != plan.head.user_id:
+                    raise InvalidField(f"{draft.field}.user_id", "must be the conversation's own user")
+                moves += self._windows.behind_imported(write, conversation_id, plan, draft.message, now)
         return self._records.changes(write, moves)
 
     def _planned(self, write: Write, plan: Plan, before: Sequence[changes.Change], outcome: Outcome) -> Planned:

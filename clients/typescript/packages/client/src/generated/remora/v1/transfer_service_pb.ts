@@ -365,8 +365,8 @@ export type Record = Message<"remora.v1.Record"> & {
     case: "checkpointPart";
   } | {
     /**
-     * The summary of a conversation. If the conversation's window has not moved yet, it moves behind what this covers, but
-     * not beyond the last message. `window_revision` is ignored in an import.
+     * The summary of a conversation, whose user `user_id` must be. If the conversation's window has not moved yet, it moves
+     * behind what this covers, but not beyond the last message. `window_revision` is ignored in an import.
      *
      * @generated from field: remora.v1.ConversationSummary conversation_summary = 21;
      */
@@ -375,8 +375,8 @@ export type Record = Message<"remora.v1.Record"> & {
   } | {
     /**
      * A fact of a user, or what was recorded of it before. Required of it are `id`, `user_id`, `subject`, `predicate`,
-     * `object`, `valid_from` and `record_time`; `id` must be that of what it says. `indexed` and `version` are ignored in
-     * an import.
+     * `object`, `text`, `confidence`, `mentions`, `valid_from` and `record_time`; `id` must be that of what it says.
+     * `indexed` and `version` are ignored in an import.
      *
      * @generated from field: remora.v1.Fact fact = 22;
      */
