@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from io import BytesIO, TextIOWrapper
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from tests.client.scripted_server import Failure, ScriptedServer
 from tests.patience import PATIENCE
 
 from remora import Remora
+from remora.errors import ConversationNotFoundError
 from remora.testing import remora_server, remora_tenant  # noqa: F401 - fixtures
 from remora.v1.conversation_service_pb2 import AppendMessagesRequest
 from remora_server.commands import connecting
@@ -43,6 +45,10 @@ class Importing:
         """The exit code of an import of these lines, and what it says."""
         texts = (line if isinstance(line, str) else json.dumps(line) for line in lines)
         self.file.write_text("\n".join(texts), "utf-8")
+        return self.imported(*arguments)
+
+    def imported(self, *arguments: str) -> tuple[int, list[str]]:
+        """The same of the file as it is."""
         self._capsys.readouterr()
         code = main(["import", str(self.file), *self._given, *arguments])
         said = self._capsys.readouterr().err.splitlines()
@@ -222,3 +228,19 @@ def test_a_role_that_no_model_knows_is_left_out(importing: Importing) -> None:
     assert said[0].startswith("line 1, message 1 is skipped: ")
     assert "'usr'" in said[0]
     assert importing.messages("chat") == TURNS[:1]
+
+
+def test_messages_of_standard_input_are_imported_into_a_conversation_that_is_named(
+    importing: Importing, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(importing, "file", "-")
+
+    def piped(*arguments: str) -> tuple[int, list[str]]:
+        monkeypatch.setattr("sys.stdin", TextIOWrapper(BytesIO(json.dumps(TURNS[0]).encode())))
+        return importing.imported(*arguments)
+
+    assert piped() == (2, ["remora: standard input has no name: name the conversation with --conversation"])
+    assert piped("--conversation", "c") == (0, ["1 message imported"])
+    assert importing.messages("c") == TURNS[:1]
+    with pytest.raises(ConversationNotFoundError):
+        importing.messages("standard-input")

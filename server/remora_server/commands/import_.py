@@ -124,7 +124,8 @@ def fill(parser: argparse.ArgumentParser) -> None:
     chat.add_argument(
         "--conversation",
         type=name,
-        help="the id of the conversation; of several, the first part of their ids (default: the file's name)",
+        help="the id of the conversation; of several, the first part of their ids (default: the file's name; standard "
+        "input has none, so that it must be given)",
     )
     files = parser.add_argument_group("for the SQLite file of a framework's own store")
     files.add_argument(
@@ -155,7 +156,7 @@ def run(given: dict[str, Any]) -> None:
         _import_file(given)
         return
     if given["file"] == STANDARD_INPUT:
-        _import(given, Lines("standard input", sys.stdin.buffer), None, "standard-input")
+        _import(given, Lines("standard input", sys.stdin.buffer), None, "")
         return
     path = Path(given["file"])
     try:
@@ -218,12 +219,15 @@ def _import(given: dict[str, Any], lines: Lines, size: int | None, stem: str) ->
 
 
 def _import_chat(given: dict[str, Any], lines: Lines, size: int | None, stem: str) -> None:
+    name = given["conversation"] or stem
+    if not name:  # what comes next through standard input would replace these messages
+        raise Misused(f"{lines.name} has no name: name the conversation with --conversation")
     messages, replaced = 0, 0
     report = Reported(lines.name)
     checked: set[str] = set()
     with connected(given) as client, progress_of_bytes() as progress:
         task = progress.add_task("importing", total=size)
-        for group in chat_groups(lines.numbered(), given["conversation"] or stem, report):
+        for group in chat_groups(lines.numbered(), name, report):
             conversation = client.conversation(group.conversation_id, user_id=given["user"])
             with noting_silence(progress.console):
                 if group.conversation_id not in checked:
