@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from google.protobuf.duration_pb2 import Duration
 from google.protobuf.message import Message
 from google.protobuf.message_factory import GetMessageClass
 from google.protobuf.timestamp_pb2 import Timestamp
@@ -117,6 +118,92 @@ WRITES = st.one_of(
     requests("DeleteConversation", conversation_id=NAMES),
 )
 
+OWNERS = st.sampled_from(USERS)
+KEYS = st.sampled_from(["k", "l", "m"])
+JSON = st.sampled_from([b"{}", b'{"a": [1, {"b": null}]}'])
+FACTS = st.fixed_dictionaries(
+    {name: st.sampled_from(["a", "b"]) for name in ("subject", "predicate", "object")},
+    optional={
+        "text": TEXTS,
+        "confidence": st.sampled_from([5e-324, 1e-17, 0.5, 1.0]),
+        "valid_from": TIMES,
+        "valid_to": TIMES,
+        "exclusive": st.booleans(),
+        "extractor": TEXTS,
+    },
+)
+SAID_IN = st.fixed_dictionaries({"conversation_id": NAMES, "message_id": KEYS}, optional={"sent_time": TIMES})
+ITEMS = st.fixed_dictionaries(
+    {"id": KEYS},
+    optional={
+        "text": TEXTS,
+        "conversation": st.lists(st.fixed_dictionaries({"role": TEXTS, "content": TEXTS}), max_size=2),
+        "tags": st.lists(KEYS, max_size=2),
+        "metadata": JSON,
+    },
+)
+STORED_VECTORS = st.lists(
+    VECTORS.map(lambda vector: {"values": struct.pack("<f", vector[0]), "model": "m"}), max_size=2
+)
+STORE_ITEMS = st.fixed_dictionaries(
+    {"namespace": st.lists(KEYS, min_size=1, max_size=2), "key": KEYS, "value": JSON},
+    optional={"user_id": OWNERS, "ttl": st.just(Duration(seconds=3_600)), "vectors": STORED_VECTORS},
+)
+PLANE = st.lists(st.floats(width=32, allow_nan=False, allow_infinity=False), min_size=2, max_size=2)
+POINTS = st.fixed_dictionaries(
+    {"id": KEYS, "values": PLANE.map(lambda vector: struct.pack("<2f", *vector))},
+    optional={"content": TEXTS, "metadata": BYTES, "attributes": ATTRIBUTES},
+)
+VALUES = st.integers(0, 9).map(lambda count: {"type": "b", "data": bytes(range(100)) + b"+" * count})
+CHANNELS = st.fixed_dictionaries({"channel": st.just("a"), "version": st.builds(dict, integer=st.integers(0, 3))})
+CHECKPOINTS = st.fixed_dictionaries(
+    {
+        "checkpoint": st.fixed_dictionaries(
+            {"thread_id": KEYS, "id": KEYS, "channels": st.lists(CHANNELS, min_size=1, max_size=1)},
+            optional={"parent_id": KEYS, "user_id": OWNERS, "metadata": JSON, "data": BYTES},
+        )
+    },
+    optional={"values": VALUES.map(lambda value: [{"channel": "a", "value": value}])},
+)
+TASKS = st.fixed_dictionaries(
+    {
+        "name": st.fixed_dictionaries({"thread_id": KEYS, "checkpoint_id": KEYS}),
+        "task_id": KEYS,
+        "writes": VALUES.map(lambda value: [{"channel": "a", "value": value}]),
+    }
+)
+NAMED = st.fixed_dictionaries({"id": KEYS}, optional={"start_time": TIMES, "end_time": TIMES, "create_time": TIMES})
+
+
+def named(**more: Any) -> st.SearchStrategy[dict[str, Any]]:  # noqa: ANN401
+    """Something with an id and times, and more fields."""
+    return st.builds(dict[str, Any].__or__, NAMED, st.fixed_dictionaries(more))
+
+
+def some(of: st.SearchStrategy[Any]) -> st.SearchStrategy[list[Any]]:
+    return st.lists(of, min_size=1, max_size=3)
+
+
+OF_NO_CONVERSATION = st.one_of(
+    requests("AddFacts", user_id=OWNERS, facts=some(FACTS), source=SAID_IN),
+    requests("AddFacts", user_id=OWNERS, facts=some(FACTS)),
+    requests("ForgetFacts", user_id=OWNERS, conversation_id=NAMES),
+    requests("SetStaticFacts", facts=st.lists(st.builds(dict, content=st.text(min_size=1, max_size=5)), max_size=3)),
+    requests("AddMemoryItems", user_id=OWNERS, items=some(ITEMS)),
+    requests("PutItems", items=some(STORE_ITEMS)),
+    requests("UpsertVectors", collection_id=KEYS, user_id=OWNERS, vectors=some(POINTS)),
+    requests("CreateCollection", collection=st.fixed_dictionaries({"id": KEYS, "dimension": st.sampled_from([0, 2])})),
+    requests("ClearCollection", collection_id=KEYS),
+    requests("SaveCheckpoints", checkpoints=some(CHECKPOINTS), writes=st.lists(TASKS, max_size=2)),
+    requests("SaveWorkflowRun", run=named(workflow_id=KEYS, status=st.just(1), metadata=JSON, user_id=OWNERS)),
+    requests("SaveWorkflowSteps", steps=some(named(run_id=KEYS, status=st.just(1), step_index=st.integers(0, 2)))),
+    requests("AddTimelineEvents", events=some(named(run_id=KEYS, sequence=st.integers(-1, 1)))),
+    requests("SaveHistoryEntry", entry=named(agent_id=KEYS, conversation_id=NAMES, user_id=OWNERS)),
+    requests("SaveEntrySteps", steps=some(named(entry_id=KEYS, step_index=st.integers(0, 2)))),
+    requests("SaveSpans", spans=some(st.fixed_dictionaries({"trace_id": KEYS, "span_id": KEYS, "start_time": TIMES}))),
+    requests("SaveLogRecords", records=some(st.fixed_dictionaries({"time": TIMES, "attributes": JSON, "body": BYTES}))),
+)
+
 
 @pytest.fixture(scope="module")
 def caller() -> Iterator[DirectCaller]:
@@ -209,6 +296,24 @@ def test_what_was_imported_reads_as_it_did_and_is_exported_as_the_same_bytes(
     assert readable(target) == readable(source)
     assert imported(target, lines, [1000]) == 0, "a second time nothing is left to store"
     assert exported(target, 1000) == lines
+
+
+@pytest.mark.slow
+@settings(max_examples=examples(100), deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(writes=st.lists(OF_NO_CONVERSATION, min_size=1, max_size=12), sizes=some(st.integers(1, 9)))
+def test_what_belongs_to_no_conversation_is_imported_and_exported_as_the_same_bytes(
+    caller: DirectCaller, writes: list[tuple[str, dict[str, Any]]], sizes: list[int]
+) -> None:
+    source, target = tenant(caller), tenant(caller)
+    for method, fields in writes:
+        source.call(method, built(method, fields).SerializeToString())
+
+    lines = exported(source, 7)
+    stored = imported(target, lines, sizes)
+
+    assert stored == len(lines)
+    assert exported(target, 1000) == lines
+    assert imported(target, lines, [1000]) == 0
 
 
 @pytest.mark.slow
