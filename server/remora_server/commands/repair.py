@@ -55,9 +55,8 @@ def _show(report: RepairReport) -> None:
         lost = f"lost: what was written after revision {report.lost_after}, if anything"
         console.print(f"{lost}; how far the journal came is not known")
     for table, count in report.lost_rows.items():
-        console.print(
-            f"not readable: {counted(count, 'row')} of {table}; the journal may have brought some of that back"
-        )
+        rows = counted(count, "row") if count else "all rows"
+        console.print(f"not readable: {rows} of {table}; the journal may have brought some of that back")
     for touched in report.conversations:
         what = (
             f"{counted(touched.lost_messages, 'message is', 'messages are')} lost"

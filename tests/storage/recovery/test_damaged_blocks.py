@@ -12,6 +12,7 @@ from typing import Any
 import duckdb
 import pytest
 from tests.storage.opening import READ, TENANT, WRITE, open_store, shown
+from tests.storage.recovery.blocks import BLOCK, FILE, HEADERS, flip_block
 from tests.store.asking import draft
 
 from remora_server.domain.calls import Write
@@ -27,9 +28,7 @@ from remora_server.storage.recovery.salvage import repair
 from remora_server.storage.schema.kinds import CONVERSATION_MEMORIES, STEPS
 from remora_server.storage.schema.kinds import TABLES as TABLES_OF_NO_KIND
 
-HEADERS, BLOCK = 3 * 4096, 256 << 10
-"""DuckDB's storage format: three headers, then blocks that begin with their checksum."""
-FILE, LOG = "remora.duckdb", "remora.duckdb.wal"
+LOG = FILE + ".wal"
 CONVERSATIONS = ("c0", "c1", "c2")
 """The last writes are to the second and the third."""
 
@@ -80,15 +79,6 @@ def released(tmp_path_factory: pytest.TempPathFactory) -> Path:
     store = write_store(tmp_path_factory.mktemp("released"), let_go=True)
     assert inspect_store(store).journal.first_revision > 1
     return store
-
-
-def flip_block(store: Path, number: int) -> None:
-    """Flip bits of a byte behind the block's checksum."""
-    with (store / FILE).open("r+b") as file:
-        file.seek(HEADERS + number * BLOCK + 100)
-        [byte] = file.read(1)
-        file.seek(-1, 1)
-        file.write(bytes([byte ^ 0x55]))
 
 
 def blocks(store: Path) -> range:

@@ -6,13 +6,14 @@ import random
 import shutil
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import duckdb
 import pytest
 from tests.storage.opening import WRITE, open_store, shown
-from tests.store.asking import draft
+from tests.storage.recovery.blocks import damage, move, released
+from tests.store.asking import NEW, draft
 
 from remora_server.domain.conversations import ConversationDraft
 from remora_server.storage.commit import applier
@@ -20,6 +21,7 @@ from remora_server.storage.database.database import Database
 from remora_server.storage.database.directory import DirectoryError
 from remora_server.storage.recovery import salvage
 from remora_server.storage.recovery.inspection import inspect_store
+from remora_server.storage.recovery.mending import read_table
 from remora_server.storage.recovery.salvage import VECTOR_ROWS, RepairError, repair
 
 TEXT_CHARACTERS = 20_000
@@ -429,3 +431,74 @@ def test_rows_that_do_not_agree_are_found(directory: Path, spoil: str, what: str
 
     assert any(what in finding.what for finding in report.findings)
     assert all("repair" in finding.remedy for finding in report.findings)
+
+
+def write_few(directory: Path, count: int = 12) -> None:
+    store = open_store(directory)
+    for number in range(count):
+        store.messages.append(WRITE, f"c{number % 4}", "sarah", [draft(f"m{number}", f"{number}")], NEW)
+    store.close()
+
+
+def tables_read(directory: Path) -> set[str]:
+    """The tables that can be read through."""
+    found = set()
+    with duckdb.connect(str(directory / "remora.duckdb"), read_only=True) as connection:
+        for (table,) in connection.execute("SELECT table_name FROM duckdb_tables()").fetchall():
+            with suppress(duckdb.Error):
+                read_table(connection, table)
+                found.add(table)
+    return found
+
+
+@pytest.mark.parametrize("format_too", [False, True])
+def test_rows_are_saved_where_the_database_no_longer_says_whose_it_is(
+    directory: Path, tmp_path: Path, *, format_too: bool
+) -> None:
+    write_few(tmp_path / "sound")
+    released(tmp_path / "sound", directory)
+    owner, revision = inspect_store(directory).store_id, inspect_store(directory).database.applied_revision
+    whole = tables_read(directory)
+    move(directory, "meta")
+    damage(directory, "meta", "value")
+    assert whole - tables_read(directory) == {"meta"}
+    if format_too:
+        (directory / "FORMAT").unlink()
+
+    report = repair(directory, tmp_path / "new")
+
+    assert (report.store_id, report.revision, report.lost_revisions) == (owner, revision, [])
+    assert set(report.lost_rows) == {"meta"}
+    assert not report.is_complete
+    assert not any("cannot be opened" in note for note in report.notes)
+    assert any("what the database says of itself cannot be read" in note for note in report.notes)
+    assert inspect_store(tmp_path / "new").findings == []
+    assert held(tmp_path / "new") == {f"c{n}": [str(n), str(n + 4), str(n + 8)] for n in range(4)}
+
+
+def test_what_was_written_since_is_applied_where_it_is_not_known_what_was(directory: Path, tmp_path: Path) -> None:
+    """Also without the journal's note: the rows say how far the database came at least."""
+    write_few(tmp_path / "sound")
+    released(tmp_path / "sound", directory)
+    store = open_store(directory)
+    store.messages.append(WRITE, "c0", "sarah", [draft("late", "late")], NEW)
+    store.messages.delete(WRITE, "c0", "sarah", ["m0"])
+    store.close()
+    move(directory, "meta")
+    damage(directory, "meta", "value")
+    (directory / "journal" / "reach").unlink()
+
+    report = repair(directory, tmp_path / "new")
+
+    assert report.lost_revisions == []
+    assert held(tmp_path / "new")["c0"] == ["4", "8", "late"]
+
+
+def test_a_table_of_a_newer_version_is_known_by_its_name_alone(directory: Path, tmp_path: Path) -> None:
+    write_few(directory)
+    change(directory, "CREATE TABLE of_tomorrow AS SELECT 1 AS one")
+    move(directory, "meta")
+    damage(directory, "meta", "value")
+
+    with pytest.raises(RepairError, match="the table of_tomorrow, which is not known: upgrade Remora"):
+        repair(directory, tmp_path / "new")

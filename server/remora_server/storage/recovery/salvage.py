@@ -8,9 +8,10 @@ after the gap is worth as much as what was written before it.
 from __future__ import annotations
 
 import hashlib
+import uuid
 from collections import Counter
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -20,8 +21,7 @@ from msgspec import Struct, field
 from remora_server import _native
 from remora_server.domain.errors import RemoraError, one_line
 from remora_server.storage.commit.batch import Batch, NotApplicable
-from remora_server.storage.database import taking_over
-from remora_server.storage.database.database import FILE_NAME, KIND_FACT, SCHEMA_VERSION, Database, is_damage
+from remora_server.storage.database.database import FILE_NAME, Database, is_damage
 from remora_server.storage.database.directory import (
     FORMAT_VERSION,
     Format,
@@ -33,18 +33,18 @@ from remora_server.storage.database.directory import (
 )
 from remora_server.storage.database.disk_space import is_lack_of_space
 from remora_server.storage.database.lacks import lack_of
-from remora_server.storage.database.tables import incomplete, shape, without_parent
-from remora_server.storage.database.taking_over import OLD_TABLES, OldTable, copy_piece
+from remora_server.storage.database.tables import incomplete, without_parent
+from remora_server.storage.database.taking_over import OLD_TABLES, OldTable, copy_piece, end_of
+from remora_server.storage.recovery.damaged_database import DamagedDatabase, look
 from remora_server.storage.recovery.inspection import inspect_store, locked, require_readable, told
-from remora_server.storage.recovery.mending import linked_file, read_only
 from remora_server.storage.recovery.restoring import begin_journal
 from remora_server.storage.schema.kinds import KINDS, Kind, Kinds, all_tables
 from remora_server.storage.v1 import record_pb2
 
-Readable = Callable[[], AbstractContextManager[Path]]
-"""How the database's file is opened."""
 DATABASE_BYTES = 512 << 20
 BATCH_BYTES = 4 << 20
+_END = 1 << 62
+"""A rowid behind all others."""
 VECTOR_ROWS = 2048
 """DuckDB reads rows in units of this size: a smaller range is not tried."""
 CONVERTED_ROWS = 256
@@ -69,8 +69,8 @@ class RepairReport(Struct):
 
     `lost_revisions`: writes, first and last, of which nothing was saved. `lost_after`: what was written after this
     revision, if anything, is lost as well; None if it is known how far the journal came. `lost_rows`: of each table,
-    how many could not be read; where the journal does not reach back to the first revision, some of them may have come
-    back from it.
+    how many could not be read, 0 for a number that is not known; where the journal does not reach back to the first
+    revision, some of them may have come back from it.
     """
 
     source: Path
@@ -140,56 +140,40 @@ class _Repair:
         self._target = target
         self._report = RepairReport(source, target)
         self._format = self._read_format()
-        self._facts: dict[str, str] = {}
+        self._old = look(source)
+        self._journal_notes: list[str] = []
         self._names: dict[int, tuple[str, str]] = {}
         self._is_whole = False
-        self._readable: Readable
 
     def run(self) -> RepairReport:
         if is_unfinished(self._source):
             raise RepairError(f"a restore or a repair into {self._source} was interrupted: run that again")
-        self._facts = self._read_facts()
+        self._report.notes += self._old.notes
         self._require_known_versions()
         owner = self._owner()
         self._disown(owner)
-        applied = int(self._facts.get("applied_revision", 0))
-        found = self._inspect(applied, owner)
+        found = self._inspect(owner, self._old.applied or 0)
         store_id = self._require_something(found, owner)
+        noted = found.noted_applied if found else None
         with NewDirectory(self._target, store_id) as begun:
-            revision = self._fill(found, applied, store_id)
+            revision = self._fill(store_id, noted or 0)
             begin_journal(begun.journal, store_id, revision)
             begun.finish()
         return self._report
 
-    def _fill(self, found: _native.JournalInspection | None, applied: int, store_id: bytes) -> int:
-        """Make the new database; the revision that it has reached."""
+    def _fill(self, store_id: bytes, noted: int) -> int:
+        """Make the new database; the revision that it has reached. `noted`: what was applied by the journal's note."""
         Database(self._target, DATABASE_BYTES, self._kinds).close()
         self._copy_database()
         database = Database(self._target, DATABASE_BYTES, self._kinds)
         try:
-            revision = self._replay(database, found, applied)
+            revision = self._replay(database, store_id, *self._applied(database, noted))
             database.transact(self._tidy)
             self._settle(database, store_id, revision)
         finally:
             database.close()
         sync_file(self._target / FILE_NAME)
         return revision
-
-    def _read_facts(self) -> dict[str, str]:
-        """What the database says of itself, with its write-ahead log or else without it."""
-        file = self._source / FILE_NAME
-        if not file.exists():
-            self._report.notes.append("the database is missing")
-            return {}
-        ways: tuple[Readable, ...] = (lambda: nullcontext(file), lambda: linked_file(self._source))
-        for way in ways:
-            self._readable = way
-            try:
-                with way() as readable, read_only(readable) as connection:
-                    return dict(connection.execute("SELECT key, value FROM meta").fetchall())
-            except (duckdb.Error, OSError) as error:
-                self._report.notes.append(f"the database cannot be opened: {one_line(error)}")
-        return {}
 
     def _read_format(self) -> Format | None:
         """What FORMAT says; None if it is missing or damaged."""
@@ -199,13 +183,11 @@ class _Repair:
 
     def _require_known_versions(self) -> None:
         """Raise RepairError if a newer version wrote the store: what this one does not know would be left out."""
-        format_version = self._format.format_version if self._format else 0
-        if format_version > FORMAT_VERSION or int(self._facts.get("schema_version", 0)) > SCHEMA_VERSION:
+        if self._format and self._format.format_version > FORMAT_VERSION:
             raise RepairError(f"{self._source} was written by a newer version of Remora: upgrade Remora")
-        known = {f"{KIND_FACT}{kind.number}": shape(kind) for kind in self._kinds}
-        for fact, kept in self._facts.items():
-            if fact.startswith(KIND_FACT) and known.get(fact) != kept:
-                raise RepairError(f"{self._source} has records of the kind {kept}, which is not known: upgrade Remora")
+        newer = self._old.of_newer_version(self._kinds)
+        if newer is not None:
+            raise RepairError(f"{self._source} {newer}: upgrade Remora")
 
     def _owner(self) -> bytes | None:
         """The store's id by the directory, else by the journal, else by the database."""
@@ -215,33 +197,33 @@ class _Repair:
             found = _native.inspect_journal(self._source / "journal", store_id=None, applied_revision=0)
             if found.store_id:
                 return found.store_id
-        known = self._facts.get("store_id")
+        known = self._old.store_id
         return bytes.fromhex(known) if known else None
 
     def _disown(self, owner: bytes | None) -> None:
         """Use nothing of a database that belongs to another store."""
-        known = self._facts.get("store_id")
+        known = self._old.store_id
         if owner and known and known != owner.hex():
             self._report.notes.append(f"the database belongs to store {known}, not to {owner.hex()}: it is not used")
-            self._facts = {}
+            self._old = DamagedDatabase(self._old.readable)
 
     def _copy_database(self) -> None:
-        if not self._facts:
+        if not self._old.tables():
             return
-        with self._readable() as file, _connected(self._target / FILE_NAME) as connection:
+        with self._old.readable() as file, _connected(self._target / FILE_NAME) as connection:
             connection.execute(f"ATTACH {_literal(str(file))} AS old (READ_ONLY)")
-            for table in self._found_tables(connection):
+            for table in self._found_tables():
                 self._copy_table(connection, table)
-        self._is_whole = not self._report.lost_rows
+            if self._old.facts is None and "meta" in self._old.tables():
+                self._report.lost_rows["meta"] = _FoundTable("meta").count(connection, 0, _END)
+        self._is_whole = self._old.applied is not None and not self._report.lost_rows
 
-    def _found_tables(self, connection: duckdb.DuckDBPyConnection) -> list[_FoundTable]:
+    def _found_tables(self) -> list[_FoundTable]:
         """What there is to copy: what the new database has, too, and what older versions had in its place."""
-        found = connection.execute("SELECT table_name FROM duckdb_tables() WHERE database_name = 'old'").fetchall()
-        names = {name for (name,) in found}
-        is_old = int(self._facts.get("schema_version", 0)) < taking_over.SCHEMA_VERSION
-        replaced = {old.name if is_old else old.set_aside: old for old in OLD_TABLES}
+        names, facts = self._old.tables(), self._old.facts or {}
+        replaced = {old.name if self._old.is_old else old.set_aside: old for old in OLD_TABLES}
         plain = [table.name for table in all_tables(self._kinds) if table.name in names - set(replaced) - {"meta"}]
-        taken_over = {old: int(self._facts.get(old.progress, 0)) for old in replaced.values()}
+        taken_over = {old: int(facts.get(old.progress, 0)) for old in replaced.values()}
         return [
             *(_FoundTable(name) for name in plain),
             *(_FoundTable(name, old, taken_over[old]) for name, old in replaced.items() if name in names),
@@ -249,9 +231,13 @@ class _Repair:
 
     def _copy_table(self, connection: duckdb.DuckDBPyConnection, table: _FoundTable) -> None:
         """Copy the rows that can be read, and count the others."""
-        [(last,)] = connection.execute(f"SELECT max(rowid) FROM old.{table.name}").fetchall()  # noqa: S608 - ours
-        end = 0 if last is None else last + 1
-        pieces = table.pieces(end)
+        try:
+            pieces = table.pieces(end_of(connection, f"old.{table.name}"))
+        except duckdb.Error as error:
+            if not is_damage(error):
+                raise _not_copied(table.name, error) from error
+            self._report.lost_rows[table.name] = 0
+            return
         lost, is_damaged = 0, False
         while pieces:
             begin, end = pieces.pop()
@@ -267,34 +253,52 @@ class _Repair:
         if lost:
             self._report.lost_rows[table.name] = lost
 
-    def _inspect(self, applied: int, owner: bytes | None) -> _native.JournalInspection | None:
+    def _inspect(self, owner: bytes | None, applied: int) -> _native.JournalInspection | None:
+        """What the journal holds, against what is applied; None if it cannot be read."""
+        self._journal_notes.clear()
         try:
             found = _native.inspect_journal(self._source / "journal", store_id=owner, applied_revision=applied)
         except _native.JournalError as error:
-            self._report.notes.append(f"the journal cannot be read: {error}")
+            self._journal_notes.append(f"the journal cannot be read: {error}")
             return None
-        for finding in found.findings:
-            self._report.notes.append(f"journal: {told(finding)}")
+        self._journal_notes += [f"journal: {told(finding)}" for finding in found.findings]
         if found.noted_published is None:
             what = "cannot be read" if found.note_unreadable else "is missing"
-            self._report.notes.append(f"journal: the note of how far it came {what}")
+            self._journal_notes.append(f"journal: the note of how far it came {what}")
         return found
 
     def _require_something(self, found: _native.JournalInspection | None, owner: bytes | None) -> bytes:
         """The id of the store, of which there is a database or a journal. Raises RepairError if there is neither."""
         records = sum(segment.records for segment in found.segments) if found else 0
         is_journal = found is not None and bool(found.segments) and (records > 0 or not found.refused)
-        if owner is None or not (self._facts or is_journal):
-            why = "".join(f"; {note}" for note in self._report.notes)
+        if not self._old.tables() and (owner is None or not is_journal):
+            why = "".join(f"; {note}" for note in (*self._report.notes, *self._journal_notes))
             raise RepairError(f"nothing of the store in {self._source} can be read: restore a backup{why}")
-        return owner
+        if owner is None:
+            self._report.notes.append("nothing says which store this is: what is saved gets a new store id")
+        return owner or uuid.uuid4().bytes
 
-    def _replay(self, database: Database, found: _native.JournalInspection | None, applied: int) -> int:
+    def _applied(self, database: Database, noted: int) -> tuple[int, int]:
+        """The last revision that was applied, and the last that was for certain."""
+        known = self._old.applied
+        if known is not None:
+            return known, known
+        tables = [table.name for table in all_tables(self._kinds) if table.revisions]
+        greatest = " UNION ALL ".join(f"SELECT max(revision) AS revision FROM {name}" for name in tables)  # noqa: S608
+        [(held,)] = database.rows(f"SELECT coalesce(max(revision), 0) FROM ({greatest})")  # noqa: S608 - ours
+        applied = max(held, noted)
+        what = f"how far it was applied is not known: up to revision {applied} by its rows and the journal's note"
+        self._report.notes.append(f"the database: {what}")
+        return applied, held
+
+    def _replay(self, database: Database, store_id: bytes, applied: int, certain: int) -> int:
         """Apply what the journal holds; the revision that the store has reached."""
+        found = self._inspect(store_id, applied)
+        self._report.notes += self._journal_notes
         if found is None:
             self._report.lost_after = applied
             return applied
-        after = applied if self._is_whole else self._resume_after(database, found, applied)
+        after = applied if self._is_whole else self._resume_after(database, found, applied, certain)
         replay = _Replay(database, after, self._names)
         _native.salvage_journal(
             self._source / "journal", replay.take, store_id=found.store_id, applied_revision=applied
@@ -307,11 +311,11 @@ class _Repair:
             self._report.lost_after = reached
         return reached
 
-    def _resume_after(self, database: Database, found: _native.JournalInspection, applied: int) -> int:
+    def _resume_after(self, database: Database, found: _native.JournalInspection, applied: int, certain: int) -> int:
         """Where tables are damaged, what was applied is applied again, as far back as the records have no gap."""
         first = max([found.first_revision, *(last + 1 for _, last in found.missing if last <= applied)])
         if first > applied or any(one <= applied <= last for one, last in found.missing):
-            return applied
+            return certain
 
         def forget(cursor: duckdb.DuckDBPyConnection) -> None:
             for table in ("messages", "requests", *(kind.name for kind in self._kinds)):
@@ -364,7 +368,7 @@ class _Repair:
 
     def _settle(self, database: Database, store_id: bytes, revision: int) -> None:
         """What is left: the store's facts, and what it holds."""
-        facts = self._facts | {"store_id": store_id.hex(), "applied_revision": str(revision)}
+        facts = (self._old.facts or {}) | {"store_id": store_id.hex(), "applied_revision": str(revision)}
         for key, value in facts.items():
             if key != "schema_version" and key not in {old.progress for old in OLD_TABLES}:
                 database.set_meta(key, value)
