@@ -11,7 +11,8 @@ from remora_server.commands.numbers import counted
 from remora_server.commands.output import add_json_flag, output, write_json
 from remora_server.commands.parsing import store_path
 from remora_server.storage.database.directory import DirectoryError
-from remora_server.storage.recovery.salvage import RepairError, RepairReport, repair, saved_facts
+from remora_server.storage.recovery.repair_report import RepairReport, saved_facts
+from remora_server.storage.recovery.salvage import RepairError, repair
 
 
 def fill(parser: argparse.ArgumentParser) -> None:
@@ -57,6 +58,8 @@ def _show(report: RepairReport) -> None:
     for table, count in report.lost_rows.items():
         rows = counted(count, "row") if count else "all rows"
         console.print(f"not readable: {rows} of {table}; the journal may have brought some of that back")
+    for what, count in report.removed.items():
+        console.print(f"not kept: {counted(count, 'row')}: {what}")
     for touched in report.conversations:
         what = (
             f"{counted(touched.lost_messages, 'message is', 'messages are')} lost"

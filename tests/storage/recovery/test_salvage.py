@@ -11,17 +11,20 @@ from pathlib import Path
 
 import duckdb
 import pytest
-from tests.storage.opening import WRITE, open_store, shown
+from tests.storage.opening import READ, WRITE, open_store, shown
 from tests.storage.recovery.blocks import damage, move, released
 from tests.store.asking import NEW, draft
 
 from remora_server.domain.conversations import ConversationDraft
+from remora_server.domain.steps import StepDraft, StepQuery
+from remora_server.domain.working_memory import ConversationMemory
 from remora_server.storage.commit import applier
 from remora_server.storage.database.database import Database
 from remora_server.storage.database.directory import DirectoryError
 from remora_server.storage.recovery import salvage
 from remora_server.storage.recovery.inspection import inspect_store
 from remora_server.storage.recovery.mending import read_table
+from remora_server.storage.recovery.repair_report import saved_facts
 from remora_server.storage.recovery.salvage import VECTOR_ROWS, RepairError, repair
 
 TEXT_CHARACTERS = 20_000
@@ -502,3 +505,94 @@ def test_a_table_of_a_newer_version_is_known_by_its_name_alone(directory: Path, 
 
     with pytest.raises(RepairError, match="the table of_tomorrow, which is not known: upgrade Remora"):
         repair(directory, tmp_path / "new")
+
+
+def write_owned(directory: Path) -> None:
+    """Four conversations with messages, steps, a working memory; the last one belongs to two users."""
+    store = open_store(directory)
+    for number in range(8):
+        user = "peter" if number == 7 else "sarah"
+        store.messages.append(WRITE, f"c{number % 4}", user, [draft(f"m{number}", f"{number}")], NEW)
+    store.steps.save(WRITE, [StepDraft("s", "c0", "sarah", "o", 0, 1, b"")])
+    store.working_memories.set(WRITE, ConversationMemory("c1", ""), b"remembered")
+    store.close()
+
+
+def test_what_belongs_to_a_conversation_whose_row_is_lost_is_kept_under_an_id_that_is_made(
+    directory: Path, tmp_path: Path
+) -> None:
+    write_owned(tmp_path / "sound")
+    released(tmp_path / "sound", directory)
+    uids = uids_of(directory)
+    move(directory, "conversations")
+    damage(directory, "conversations", "id")
+
+    report = repair(directory, tmp_path / "new")
+
+    ids = {name: f"recovered-{uid}" for name, uid in uids.items()}
+    assert (report.rows["messages"], report.rows["steps"], report.rows["conversation_memories"]) == (8, 1, 1)
+    assert (report.lost_rows, report.removed) == ({"conversations": 4}, {})
+    assert {touched.conversation_id for touched in report.conversations} == set(ids.values())
+    assert inspect_store(tmp_path / "new").findings == []
+    store = open_store(tmp_path / "new")
+    assert [text for _, _, text in shown(store, ids["c0"], "sarah")] == ["0", "4"]
+    assert store.steps.list(READ, StepQuery(ids["c0"])).encoded
+    found, _ = store.conversations.get(READ, ids["c2"], "")
+    assert (found.draft.id, found.draft.user_id, found.message_count) == (ids["c2"], "sarah", 2)
+    assert store.conversations.get(READ, ids["c3"], "")[0].draft.user_id == "", "two users have messages there"
+    store.close()
+
+
+def uids_of(directory: Path) -> dict[str, int]:
+    with duckdb.connect(str(directory / "remora.duckdb"), read_only=True) as connection:
+        return dict(connection.execute("SELECT id, uid FROM conversations").fetchall())
+
+
+def test_a_conversation_gets_its_own_id_back_where_the_journal_names_it(directory: Path, tmp_path: Path) -> None:
+    write_owned(tmp_path / "sound")
+    released(tmp_path / "sound", directory)
+    store = open_store(directory)
+    store.messages.append(WRITE, "c0", "sarah", [draft("late", "late")], NEW)
+    store.messages.append(WRITE, "recovered-2", "sarah", [draft("taken", "taken")], NEW)
+    store.close()
+    assert uids_of(directory)["c1"] == 2
+    change(directory, "DELETE FROM conversations WHERE id LIKE 'c%'")
+
+    report = repair(directory, tmp_path / "new")
+
+    assert {touched.conversation_id for touched in report.conversations} == {
+        "c0",
+        "recovered-2-2",
+        "recovered-3",
+        "recovered-4",
+    }
+    saved = open_store(tmp_path / "new")
+    assert [text for _, _, text in shown(saved, "c0", "sarah")] == ["0", "4", "late"]
+    assert [text for _, _, text in shown(saved, "recovered-2", "sarah")] == ["taken"]
+    assert [text for _, _, text in shown(saved, "recovered-2-2", "sarah")] == ["1", "5"]
+    saved.close()
+
+
+def test_what_a_lost_record_deleted_goes_and_is_counted(directory: Path, tmp_path: Path) -> None:
+    """An id belongs to one conversation: the older of two was deleted."""
+    write_owned(tmp_path / "sound")
+    released(tmp_path / "sound", directory)
+    change(
+        directory,
+        "UPDATE conversations SET id = 'c1' WHERE id = 'c0'",
+        "UPDATE messages SET id = 'm7', user_id = 'sarah' WHERE id = 'm3'",
+        "UPDATE messages SET user_id = 'sarah' WHERE id = 'm7'",
+    )
+
+    report = repair(directory, tmp_path / "new")
+
+    assert report.removed == {
+        "conversations of a conversation whose id a newer one has": 1,
+        "heads of a conversation whose id a newer one has": 1,
+        "messages of a conversation whose id a newer one has": 2,
+        "steps of a conversation whose id a newer one has": 1,
+        "messages whose id a newer message has": 1,
+    }
+    assert not report.is_complete
+    assert saved_facts(report)["removed"] == report.removed
+    assert inspect_store(tmp_path / "new").findings == []

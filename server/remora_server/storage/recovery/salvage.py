@@ -13,10 +13,9 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
 
 import duckdb
-from msgspec import Struct, field
+from msgspec import Struct
 
 from remora_server import _native
 from remora_server.domain.errors import RemoraError, one_line
@@ -33,12 +32,13 @@ from remora_server.storage.database.directory import (
 )
 from remora_server.storage.database.disk_space import is_lack_of_space
 from remora_server.storage.database.lacks import lack_of
-from remora_server.storage.database.tables import incomplete, without_parent
 from remora_server.storage.database.taking_over import OLD_TABLES, OldTable, copy_piece, end_of
 from remora_server.storage.recovery.damaged_database import DamagedDatabase, look
 from remora_server.storage.recovery.inspection import inspect_store, locked, require_readable, told
+from remora_server.storage.recovery.repair_report import RepairReport
 from remora_server.storage.recovery.restoring import begin_journal
-from remora_server.storage.schema.kinds import KINDS, Kind, Kinds, all_tables
+from remora_server.storage.recovery.tidying import Tidying
+from remora_server.storage.schema.kinds import KINDS, Kinds, all_tables
 from remora_server.storage.v1 import record_pb2
 
 DATABASE_BYTES = 512 << 20
@@ -53,42 +53,6 @@ CONVERTED_ROWS = 256
 
 class RepairError(Exception):
     """Nothing was saved; the message says why and what to do."""
-
-
-class Touched(Struct, frozen=True):
-    """A conversation that is not as it was: how many of its messages are lost (at least), and what else."""
-
-    tenant_id: str
-    conversation_id: str
-    lost_messages: int
-    note: str = ""
-
-
-class RepairReport(Struct):
-    """What was saved, and what was not.
-
-    `lost_revisions`: writes, first and last, of which nothing was saved. `lost_after`: what was written after this
-    revision, if anything, is lost as well; None if it is known how far the journal came. `lost_rows`: of each table,
-    how many could not be read, 0 for a number that is not known; where the journal does not reach back to the first
-    revision, some of them may have come back from it.
-    """
-
-    source: Path
-    target: Path
-    store_id: str = ""
-    revision: int = 0
-    rows: dict[str, int] = field(default_factory=dict)
-    lost_revisions: list[tuple[int, int]] = field(default_factory=list)
-    lost_after: int | None = None
-    lost_rows: dict[str, int] = field(default_factory=dict)
-    conversations: list[Touched] = field(default_factory=list)
-    notes: list[str] = field(default_factory=list)
-
-    @property
-    def is_complete(self) -> bool:
-        """Whether it is certain that nothing was lost."""
-        is_known = self.lost_after is None
-        return is_known and not (self.lost_revisions or self.lost_rows or self.conversations)
 
 
 def repair(source: Path, target: Path, kinds: Kinds = KINDS) -> RepairReport:
@@ -168,7 +132,7 @@ class _Repair:
         database = Database(self._target, DATABASE_BYTES, self._kinds)
         try:
             revision = self._replay(database, store_id, *self._applied(database, noted))
-            database.transact(self._tidy)
+            database.transact(Tidying(self._report, self._kinds, self._names).run)
             self._settle(database, store_id, revision)
         finally:
             database.close()
@@ -326,46 +290,6 @@ class _Repair:
             self._report.lost_rows.clear()
         return first - 1
 
-    def _tidy(self, cursor: duckdb.DuckDBPyConnection) -> None:
-        """Make the rows agree with each other again."""
-        self._name_conversations(cursor)
-        for statement in _TIDY:
-            cursor.execute(statement)
-        for kind in self._kinds:
-            self._tidy_kind(cursor, kind)
-        self._note_lost_messages(cursor)
-        for statement in _COUNT:
-            cursor.execute(statement)
-
-    def _tidy_kind(self, cursor: duckdb.DuckDBPyConnection, kind: Kind) -> None:
-        """Remove records whose owner is gone; those whose bodies are not whole are lost."""
-        for statement in _tidy_statements(kind):
-            cursor.execute(statement)
-        [(lost,)] = cursor.execute(f"DELETE FROM {kind.name} WHERE {incomplete(kind)}").fetchall()  # noqa: S608 - ours
-        if lost:
-            self._report.lost_rows[kind.name] = self._report.lost_rows.get(kind.name, 0) + lost
-
-    def _name_conversations(self, cursor: duckdb.DuckDBPyConnection) -> None:
-        """Give a conversation whose row is lost a new row, if its id is known and not in use."""
-        missing = cursor.execute(_UNNAMED).fetchall()
-        for uid, owner, created in missing:
-            tenant_id, conversation_id = self._names.get(uid, ("", ""))
-            taken = cursor.execute(
-                "SELECT 1 FROM conversations WHERE tenant_id = ? AND id = ?", [tenant_id, conversation_id]
-            ).fetchall()
-            if not conversation_id or taken:
-                continue
-            cursor.execute(
-                "INSERT INTO conversations VALUES (?, ?, ?, ?, '', '', NULL, ''::BLOB, ?)",
-                [tenant_id, conversation_id, uid, owner, created],
-            )
-            note = "its title, metadata and owner are lost; the owner is taken from its messages"
-            self._report.conversations.append(Touched(tenant_id, conversation_id, 0, note))
-
-    def _note_lost_messages(self, cursor: duckdb.DuckDBPyConnection) -> None:
-        for tenant_id, conversation_id, lost in cursor.execute(_LOST_MESSAGES).fetchall():
-            self._report.conversations.append(Touched(tenant_id, conversation_id, lost))
-
     def _settle(self, database: Database, store_id: bytes, revision: int) -> None:
         """What is left: the store's facts, and what it holds."""
         facts = (self._old.facts or {}) | {"store_id": store_id.hex(), "applied_revision": str(revision)}
@@ -482,79 +406,3 @@ def _connected(file: Path) -> Iterator[duckdb.DuckDBPyConnection]:
 
 def _literal(text: str) -> str:
     return "'" + text.replace("'", "''") + "'"
-
-
-_UNNAMED = """
-    SELECT uid, CASE WHEN count(DISTINCT user_id) = 1 THEN min(user_id) ELSE '' END, min(created)
-    FROM (SELECT conversation_uid AS uid, user_id, create_time AS created FROM messages
-          UNION ALL SELECT uid, NULL, update_time FROM heads)
-    ANTI JOIN conversations USING (uid) GROUP BY uid ORDER BY uid DESC"""
-
-_TIDY = (
-    # Of two conversations of one id the older was deleted by a record that is lost.
-    """DELETE FROM conversations USING conversations AS newer WHERE newer.tenant_id = conversations.tenant_id
-       AND newer.id = conversations.id AND newer.uid > conversations.uid""",
-    "DELETE FROM heads WHERE uid NOT IN (SELECT uid FROM conversations)",
-    "DELETE FROM messages WHERE conversation_uid NOT IN (SELECT uid FROM conversations)",
-    # Likewise of two messages of one id.
-    """DELETE FROM messages USING messages AS newer WHERE newer.conversation_uid = messages.conversation_uid
-       AND newer.user_id = messages.user_id AND newer.id = messages.id AND newer.sequence > messages.sequence""",
-    """DELETE FROM embeddings WHERE NOT EXISTS (SELECT 1 FROM messages AS m
-       WHERE m.conversation_uid = embeddings.conversation_uid AND m.sequence = embeddings.sequence
-       AND m.revision = embeddings.message_revision)""",
-    """INSERT INTO heads SELECT c.tenant_id, c.uid, 0, 0, 0, c.create_time, c.uid FROM conversations AS c
-       ANTI JOIN heads USING (uid)""",
-)
-
-
-def _tidy_statements(kind: Kind) -> Iterator[str]:
-    name = kind.name
-    # Of two records of one key, the older was replaced by a record that is lost.
-    yield f"""DELETE FROM {name} USING {name} AS newer WHERE newer.tenant_id = {name}.tenant_id
-        AND newer.conversation_uid = {name}.conversation_uid AND newer.partition = {name}.partition
-        AND newer.key = {name}.key
-        AND (newer.revision, newer.ordinal, newer.rowid) > ({name}.revision, {name}.ordinal, {name}.rowid)"""  # noqa: S608
-    if kind.of_conversation:
-        yield f"DELETE FROM {name} WHERE conversation_uid NOT IN (SELECT uid FROM conversations)"  # noqa: S608 - ours
-    if kind.parent:
-        yield f"DELETE FROM {name} WHERE {without_parent(kind, kind.parent)}"  # noqa: S608 - ours
-
-
-_LOST_MESSAGES = """
-    SELECT c.tenant_id, c.id, h.message_count - coalesce(m.held, 0) AS lost
-    FROM heads AS h JOIN conversations AS c USING (uid)
-    LEFT JOIN (SELECT conversation_uid AS uid, count(*) AS held FROM messages GROUP BY ALL) AS m USING (uid)
-    WHERE h.message_count > coalesce(m.held, 0) ORDER BY c.tenant_id, c.id"""
-
-_COUNT = (
-    """UPDATE heads SET message_count = (SELECT count(*) FROM messages WHERE conversation_uid = heads.uid)""",
-    """UPDATE heads SET last_sequence = held.last, last_time = greatest(last_time, held.time)
-       FROM (SELECT conversation_uid, max(sequence) AS last, max(create_time) AS time FROM messages GROUP BY ALL)
-       AS held
-       WHERE held.conversation_uid = heads.uid AND held.last > last_sequence""",
-)
-
-
-def saved_facts(report: RepairReport) -> dict[str, Any]:
-    """The report as plain values, for scripts."""
-    return {
-        "source": str(report.source),
-        "target": str(report.target),
-        "store_id": report.store_id,
-        "revision": report.revision,
-        "complete": report.is_complete,
-        "rows": report.rows,
-        "lost_revisions": [list(lost) for lost in report.lost_revisions],
-        "lost_after": report.lost_after,
-        "lost_rows": report.lost_rows,
-        "conversations": [
-            {
-                "tenant_id": touched.tenant_id,
-                "conversation_id": touched.conversation_id,
-                "lost_messages": touched.lost_messages,
-                "note": touched.note,
-            }
-            for touched in report.conversations
-        ],
-        "notes": report.notes,
-    }
