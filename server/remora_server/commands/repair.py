@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Iterator
 from typing import Any
 
 from remora._printable import printable
@@ -11,7 +12,7 @@ from remora_server.commands.numbers import counted
 from remora_server.commands.output import add_json_flag, output, write_json
 from remora_server.commands.parsing import store_path
 from remora_server.storage.database.directory import DirectoryError
-from remora_server.storage.recovery.repair_report import RepairReport, saved_facts
+from remora_server.storage.recovery.repair_report import RepairReport, Touched, saved_facts
 from remora_server.storage.recovery.salvage import RepairError, repair
 
 
@@ -50,26 +51,35 @@ def _show(report: RepairReport) -> None:
     console = output()
     held = ", ".join(f"{count:,} {table}" for table, count in report.rows.items())
     console.print(f"saved in {printable(str(report.target))}: {held}; the store is at revision {report.revision}")
-    for first, last in report.lost_revisions:
-        console.print(f"lost: revisions {first} to {last}")
-    if report.lost_after is not None:
-        lost = f"lost: what was written after revision {report.lost_after}, if anything"
-        console.print(f"{lost}; how far the journal came is not known")
-    for table, count in report.lost_rows.items():
-        rows = counted(count, "row") if count else "all rows"
-        console.print(f"not readable: {rows} of {table}; the journal may have brought some of that back")
-    for what, count in report.removed.items():
-        console.print(f"not kept: {counted(count, 'row')}: {what}")
-    for touched in report.conversations:
-        what = (
-            f"{counted(touched.lost_messages, 'message is', 'messages are')} lost"
-            if touched.lost_messages
-            else touched.note
-        )
-        place = f"{touched.conversation_id} of tenant {touched.tenant_id or '(none)'}"
-        console.print(f"touched: {printable(place)}: {what}")
+    for line in _losses(report):
+        console.print(line)
     for note in report.notes:
         console.print(f"note: {printable(note)}")
     if report.is_complete:
         console.print("nothing is lost")
     console.print(f"look at it with `remora doctor --data {printable(str(report.target))}`, then serve it")
+
+
+def _losses(report: RepairReport) -> Iterator[str]:
+    """What is lost, or not as it was: a line for each."""
+    for first, last in report.lost_revisions:
+        yield f"lost: revisions {first} to {last}"
+    if report.lost_after is not None:
+        lost = f"lost: what was written after revision {report.lost_after}, if anything"
+        yield f"{lost}; how far the journal came is not known"
+    for table, count in report.lost_rows.items():
+        rows = counted(count, "row") if count else "all rows"
+        yield f"not readable: {rows} of {table}; the journal may have brought some of that back"
+    for what, count in report.removed.items():
+        yield f"not kept: {counted(count, 'row')}: {what}"
+    for made in report.rebuilt:
+        yield f"made anew: {printable(made)}"
+    for touched in report.conversations:
+        place = f"{touched.conversation_id} of tenant {touched.tenant_id or '(none)'}"
+        yield f"touched: {printable(place)}: {_change_of(touched)}"
+
+
+def _change_of(touched: Touched) -> str:
+    if not touched.lost_messages:
+        return touched.note
+    return f"{counted(touched.lost_messages, 'message is', 'messages are')} lost"

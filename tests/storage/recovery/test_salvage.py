@@ -11,12 +11,15 @@ from pathlib import Path
 
 import duckdb
 import pytest
-from tests.storage.opening import READ, WRITE, open_store, shown
+from tests.storage.opening import READ, TENANT, WRITE, open_store, shown
 from tests.storage.recovery.blocks import damage, move, released
-from tests.store.asking import NEW, draft
+from tests.store.asking import NEW, Tenant, draft
+from tests.store.test_vectors import near, put, vector
 
 from remora_server.domain.conversations import ConversationDraft
+from remora_server.domain.errors import DimensionMismatch
 from remora_server.domain.steps import StepDraft, StepQuery
+from remora_server.domain.vectors import VectorScope
 from remora_server.domain.working_memory import ConversationMemory
 from remora_server.storage.commit import applier
 from remora_server.storage.database.database import Database
@@ -596,3 +599,42 @@ def test_what_a_lost_record_deleted_goes_and_is_counted(directory: Path, tmp_pat
     assert not report.is_complete
     assert saved_facts(report)["removed"] == report.removed
     assert inspect_store(tmp_path / "new").findings == []
+
+
+def test_a_collection_whose_row_is_lost_is_made_anew_from_its_vectors(directory: Path, tmp_path: Path) -> None:
+    """Without it, a vector of another dimension would be taken."""
+    scope = VectorScope("books")
+    store = open_store(tmp_path / "sound")
+    put(Tenant(store.bundle(), TENANT), *(vector(f"{n}", [1.0, n, 0.5], scope) for n in range(3)), scope=scope)
+    store.close()
+    released(tmp_path / "sound", directory)
+    move(directory, "vector_collections")
+    damage(directory, "vector_collections", "body")
+    assert any("the table vector_collections cannot be read" in one.what for one in inspect_store(directory).findings)
+
+    report = repair(directory, tmp_path / "new")
+
+    [made] = report.rebuilt
+    assert "the collection books of tenant acme: its dimension, 3, is taken from its vectors" in made
+    assert saved_facts(report)["rebuilt"] == [made]
+    assert not report.is_complete
+    assert inspect_store(tmp_path / "new").findings == []
+    saved = open_store(tmp_path / "new")
+    tenant = Tenant(saved.bundle(), TENANT)
+    assert len(near(tenant, [1.0, 0.0, 0.5], k=9, scope=scope)) == 3
+    with pytest.raises(DimensionMismatch):
+        put(tenant, vector("other", [1.0] * 8, scope), scope=scope)
+    saved.close()
+
+
+def test_vectors_without_their_collection_are_found(directory: Path) -> None:
+    scope = VectorScope("books")
+    store = open_store(directory)
+    put(Tenant(store.bundle(), TENANT), vector("a", [1.0, 2.0], scope), scope=scope)
+    store.close()
+    change(directory, "DELETE FROM vector_collections")
+
+    [found] = inspect_store(directory).findings
+
+    assert found.what == "1 vectors without their collection"
+    assert "repair" in found.remedy

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import TypeAlias
 
 from remora_server.storage.database import arrow
-from remora_server.storage.schema.kinds import ColumnType, Kind, parts_of
+from remora_server.storage.schema.kinds import VECTOR_COLLECTIONS, VECTORS, ColumnType, Kind, parts_of
 
 Columns: TypeAlias = tuple[tuple[str, arrow.ArrowType], ...]
 
@@ -154,3 +154,9 @@ def _is_named(part: str, record: str) -> str:
     return f"""{part}.tenant_id = {record}.tenant_id AND {part}.conversation_uid = {record}.conversation_uid
         AND {part}.partition = encode({upload_id}) || '\\x00\\x01'::BLOB
         AND {part}.key < unhex(printf('%016x', {count}::BIGINT))"""
+
+
+def without_collection() -> str:
+    """The condition of vectors without their collection's record."""
+    return f"""NOT EXISTS (SELECT 1 FROM {VECTOR_COLLECTIONS.name} AS collection
+        WHERE collection.tenant_id = {VECTORS.name}.tenant_id AND collection.id = {VECTORS.name}.collection_id)"""  # noqa: S608

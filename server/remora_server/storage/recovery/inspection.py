@@ -25,9 +25,9 @@ from remora_server.storage.database.directory import (
     is_unfinished,
     read_format,
 )
-from remora_server.storage.database.tables import incomplete, shape, without_parent
+from remora_server.storage.database.tables import incomplete, shape, without_collection, without_parent
 from remora_server.storage.recovery.mending import WAL_NAME, holds_all, linked_file, read_only, read_table
-from remora_server.storage.schema.kinds import KINDS, Kind, Kinds, Table, all_tables
+from remora_server.storage.schema.kinds import KINDS, VECTOR_COLLECTIONS, VECTORS, Kind, Kinds, Table, all_tables
 
 
 class Finding(Struct, frozen=True):
@@ -327,7 +327,7 @@ def _checks_of_revisions(tables: Iterable[Table]) -> Iterator[tuple[str, str]]:
             yield f"rows of {table.name} of revisions that were not applied", query
 
 
-def _checks_of_kind(kind: Kind) -> Iterator[tuple[str, str]]:
+def _checks_of_kind(kind: Kind, kinds: Sequence[Kind]) -> Iterator[tuple[str, str]]:
     name = kind.name
     yield (
         f"keys that two records of {name} have",
@@ -344,6 +344,11 @@ def _checks_of_kind(kind: Kind) -> Iterator[tuple[str, str]]:
             f"records of {name} without their record of {kind.parent.name}",
             f"SELECT count(*) FROM {name} WHERE {without_parent(kind, kind.parent)}",  # noqa: S608 - ours
         )
+    if kind is VECTORS and VECTOR_COLLECTIONS in kinds:
+        yield (
+            "vectors without their collection",
+            f"SELECT count(*) FROM {name} WHERE {without_collection()}",  # noqa: S608 - ours
+        )
     yield (
         f"records of {name} without parts of their bodies",
         f"SELECT count(*) FROM {name} WHERE {incomplete(kind)}",  # noqa: S608 - ours
@@ -355,7 +360,7 @@ def _cross_check(report: StoreReport, connection: duckdb.DuckDBPyConnection, app
     kinds = [kind for kind in report.kinds if kind.name in present]
     checks = [*_CHECKS, *_checks_of_revisions(table for table in all_tables(report.kinds) if table.name in present)]
     if report.database.schema_version >= taking_over.SCHEMA_VERSION:
-        checks += [check for kind in kinds for check in _checks_of_kind(kind)]
+        checks += [check for kind in kinds for check in _checks_of_kind(kind, kinds)]
     for what, query in checks:
         values = {"applied": applied} if "$applied" in query else None
         [(count,)] = connection.execute(query, values).fetchall()

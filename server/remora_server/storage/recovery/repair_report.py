@@ -24,7 +24,7 @@ class RepairReport(Struct):
     revision, if anything, is lost as well; None if it is known how far the journal came. `lost_rows`: of each table,
     how many could not be read, 0 for a number that is not known; where the journal does not reach back to the first
     revision, some of them may have come back from it. `removed`: rows that were readable and are not kept, by what they
-    were.
+    were. `rebuilt`: rows that were lost and are made anew from others.
     """
 
     source: Path
@@ -36,6 +36,7 @@ class RepairReport(Struct):
     lost_after: int | None = None
     lost_rows: dict[str, int] = field(default_factory=dict)
     removed: dict[str, int] = field(default_factory=dict)
+    rebuilt: list[str] = field(default_factory=list)
     conversations: list[Touched] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
 
@@ -43,7 +44,8 @@ class RepairReport(Struct):
     def is_complete(self) -> bool:
         """Whether it is certain that nothing was lost."""
         is_known = self.lost_after is None
-        return is_known and not (self.lost_revisions or self.lost_rows or self.removed or self.conversations)
+        changed = self.removed or self.rebuilt or self.conversations
+        return is_known and not (self.lost_revisions or self.lost_rows or changed)
 
 
 def saved_facts(report: RepairReport) -> dict[str, Any]:
@@ -59,6 +61,7 @@ def saved_facts(report: RepairReport) -> dict[str, Any]:
         "lost_after": report.lost_after,
         "lost_rows": report.lost_rows,
         "removed": report.removed,
+        "rebuilt": report.rebuilt,
         "conversations": [
             {
                 "tenant_id": touched.tenant_id,

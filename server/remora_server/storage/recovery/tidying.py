@@ -11,13 +11,18 @@ from collections.abc import Iterator, Mapping
 
 import duckdb
 
-from remora.v1 import conversation_pb2
-from remora_server.storage.database.tables import incomplete, without_parent
+from remora.v1 import conversation_pb2, vector_pb2
+from remora_server import _native
+from remora_server.storage.database.tables import incomplete, without_collection, without_parent
+from remora_server.storage.database.taking_over import insert
 from remora_server.storage.recovery.repair_report import RepairReport, Touched
-from remora_server.storage.schema.kinds import Kind, Kinds, all_tables
+from remora_server.storage.schema.kinds import VECTOR_COLLECTIONS, VECTORS, Kind, Kinds, all_tables
 
 ADOPTED = "recovered-"
 """What the id of a conversation begins with whose own id is lost; its uid follows."""
+
+DIMENSION_BYTES = 4
+"""The bytes of a vector for each of its dimensions."""
 
 Names = Mapping[int, tuple[str, str]]
 """The tenant and the id of conversations by their uids."""
@@ -42,6 +47,8 @@ class Tidying:
         cursor.execute(_ADD_HEADS)
         for kind in self._kinds:
             self._tidy_kind(cursor, kind)
+        if {VECTORS, VECTOR_COLLECTIONS} <= set(self._kinds):
+            self._rebuild_collections(cursor)
         self._note_lost_messages(cursor)
         for statement in _COUNT:
             cursor.execute(statement)
@@ -103,6 +110,21 @@ class Tidying:
         [(lost,)] = cursor.execute(f"DELETE FROM {kind.name} WHERE {incomplete(kind)}").fetchall()  # noqa: S608 - ours
         if lost:
             self._report.lost_rows[kind.name] = self._report.lost_rows.get(kind.name, 0) + lost
+
+    def _rebuild_collections(self, cursor: duckdb.DuckDBPyConnection) -> None:
+        """Give collections whose row is lost a new one: the dimension is that of the vector that was written last."""
+        rows = []
+        for tenant_id, collection_id, revision, body in cursor.execute(_LOST_COLLECTIONS).fetchall():
+            dimension = len(vector_pb2.Vector.FromString(body).values) // DIMENSION_BYTES
+            made = vector_pb2.VectorCollection(id=collection_id, current_dimension=dimension)
+            drafted = VECTOR_COLLECTIONS.draft(made)
+            place = _native.place(tenant_id, 0, drafted.partition)
+            head = (tenant_id, 0, place, drafted.partition, drafted.key, "", revision, 0, None, "")
+            rows.append((VECTOR_COLLECTIONS, (*head, *drafted.columns, drafted.body)))
+            what = f"the collection {collection_id} of tenant {tenant_id or '(none)'}"
+            lost = "its create time, and the dimension that it was declared with, are lost"
+            self._report.rebuilt.append(f"{what}: its dimension, {dimension}, is taken from its vectors; {lost}")
+        insert(cursor, rows)
 
     def _note_lost_messages(self, cursor: duckdb.DuckDBPyConnection) -> None:
         for tenant_id, conversation_id, lost in cursor.execute(_LOST_MESSAGES).fetchall():
@@ -176,6 +198,10 @@ def _tidy_statements(kind: Kind) -> Iterator[tuple[str, str]]:
             f"DELETE FROM {name} WHERE {without_parent(kind, kind.parent)}",  # noqa: S608 - ours
         )
 
+
+_LOST_COLLECTIONS = f"""
+    SELECT tenant_id, collection_id, max(revision), arg_max(body, (revision, ordinal)) FROM {VECTORS.name}
+    WHERE {without_collection()} GROUP BY ALL ORDER BY ALL"""  # noqa: S608 - tables of ours
 
 _LOST_MESSAGES = """
     SELECT c.tenant_id, c.id, h.message_count - coalesce(m.held, 0) AS lost
