@@ -11,13 +11,15 @@ from pathlib import Path
 
 import duckdb
 import pytest
-from tests.storage.opening import READ, TENANT, WRITE, open_store, shown
+from tests.storage.opening import READ, TENANT, WRITE, messages, open_store, shown
 from tests.storage.recovery.blocks import damage, move, released
 from tests.store.asking import NEW, Tenant, draft
 from tests.store.test_vectors import near, put, vector
 
+from remora_server import _native
 from remora_server.domain.conversations import ConversationDraft
 from remora_server.domain.errors import DimensionMismatch
+from remora_server.domain.messages import MessageQuery
 from remora_server.domain.steps import StepDraft, StepQuery
 from remora_server.domain.vectors import VectorScope
 from remora_server.domain.working_memory import ConversationMemory
@@ -29,6 +31,8 @@ from remora_server.storage.recovery.inspection import inspect_store
 from remora_server.storage.recovery.mending import read_table
 from remora_server.storage.recovery.repair_report import saved_facts
 from remora_server.storage.recovery.salvage import VECTOR_ROWS, RepairError, repair
+from remora_server.storage.schema.kinds import CONVERSATION_WINDOWS, RECEIPTS
+from remora_server.storage.v1 import record_pb2
 
 TEXT_CHARACTERS = 20_000
 MESSAGES = 400
@@ -638,3 +642,51 @@ def test_vectors_without_their_collection_are_found(directory: Path) -> None:
 
     assert found.what == "1 vectors without their collection"
     assert "repair" in found.remedy
+
+
+@pytest.mark.parametrize("naming", ["embeddings", "receipts", "windows"])
+def test_a_sequence_is_not_given_twice_where_the_head_is_lost(naming: str, directory: Path, tmp_path: Path) -> None:
+    """That of a message that is deleted may still be named by something else."""
+    store = open_store(tmp_path / "sound")
+    store.messages.append(WRITE, "c", "sarah", [draft(f"m{n}", f"{n}") for n in range(1, 6)], NEW)
+    store.messages.append(WRITE, "d", "sarah", [draft("other", "other")], NEW)
+    store.close()
+    released(tmp_path / "sound", directory)
+    change(directory, "DELETE FROM messages WHERE sequence > 2", *naming_of(naming, 4))
+    move(directory, "heads")
+    damage(directory, "heads", "last_sequence")
+
+    repair(directory, tmp_path / "new")
+
+    saved = open_store(tmp_path / "new")
+    saved.messages.append(WRITE, "c", "sarah", [draft("next", "next")], NEW)
+    found = messages(saved, MessageQuery("c", "sarah", limit=9))
+    assert [message.sequence for message in found] == [1, 2, 5]
+    saved.close()
+
+
+def naming_of(table: str, sequence: int) -> list[str]:
+    """Statements that name a message of the first conversation in a table."""
+    if table == "embeddings":
+        return [f"INSERT INTO embeddings VALUES ('acme', 1, {sequence}, 1, 'm', false, 2, [1, 0], NULL)"]
+    if table == "windows":
+        kind = CONVERSATION_WINDOWS
+        made = kind.draft(record_pb2.ConversationWindow(first_sequence=sequence))
+    else:
+        kind, scope = RECEIPTS, record_pb2.ReceiptScope(conversation_id="c", conversation_uid=1, user_id="sarah")
+        receipt = record_pb2.StoredReceipt(id="r", scopes=[scope], item_scopes=[0], item_sequences=[sequence])
+        made = kind.draft(receipt)
+    uid = 1 if kind.of_conversation else 0
+    literals = {
+        "tenant_id": f"'{TENANT}'",
+        "conversation_uid": str(uid),
+        "place": str(_native.place(TENANT, uid, made.partition)),
+        "partition": f"unhex('{made.partition.hex()}')",
+        "key": f"unhex('{made.key.hex()}')",
+        "user_id": "''",
+        "revision": "1",
+        "ordinal": "0",
+        "upload_id": "''",
+        "body": f"unhex('{made.body.hex()}')",
+    }
+    return [f"INSERT INTO {kind.name} ({', '.join(literals)}) VALUES ({', '.join(literals.values())})"]

@@ -107,6 +107,7 @@ class _Repair:
         self._old = look(source)
         self._journal_notes: list[str] = []
         self._names: dict[int, tuple[str, str]] = {}
+        self._sequences: dict[int, int] = {}
         self._is_whole = False
 
     def run(self) -> RepairReport:
@@ -132,7 +133,7 @@ class _Repair:
         database = Database(self._target, DATABASE_BYTES, self._kinds)
         try:
             revision = self._replay(database, store_id, *self._applied(database, noted))
-            database.transact(Tidying(self._report, self._kinds, self._names).run)
+            database.transact(Tidying(self._report, self._kinds, self._names, self._sequences).run)
             self._settle(database, store_id, revision)
         finally:
             database.close()
@@ -263,7 +264,7 @@ class _Repair:
             self._report.lost_after = applied
             return applied
         after = applied if self._is_whole else self._resume_after(database, found, applied, certain)
-        replay = _Replay(database, after, self._names)
+        replay = _Replay(database, after, self._names, self._sequences)
         _native.salvage_journal(
             self._source / "journal", replay.take, store_id=found.store_id, applied_revision=applied
         )
@@ -351,16 +352,18 @@ def _shared_columns(connection: duckdb.DuckDBPyConnection, table: str) -> list[s
 class _Replay:
     """Takes records in the order of revisions and applies them in batches."""
 
-    def __init__(self, database: Database, after: int, names: dict[int, tuple[str, str]]) -> None:
+    def __init__(
+        self, database: Database, after: int, names: dict[int, tuple[str, str]], sequences: dict[int, int]
+    ) -> None:
         self._database = database
-        self._names = names
+        self._names, self._sequences = names, sequences
         self._batch, self._bytes = Batch(self._database.kinds), 0
         self.revision = after
 
     def take(self, revision: int, payload: bytes) -> None:
         """Apply a record, unless it was."""
         record = record_pb2.Record.FromString(payload)
-        self._learn_names(record, revision)
+        self._learn_heads(record, revision)
         if revision <= self.revision:
             return
         self._batch.add(revision, payload)
@@ -375,11 +378,13 @@ class _Replay:
             self._database.transact(self._batch.write)
             self._batch, self._bytes = Batch(self._database.kinds), 0
 
-    def _learn_names(self, record: record_pb2.Record, revision: int) -> None:
+    def _learn_heads(self, record: record_pb2.Record, revision: int) -> None:
         for change in record.changes:
             if change.HasField("put_head"):
                 head = change.put_head
-                self._names[head.conversation_uid or revision] = (record.tenant_id, head.conversation_id)
+                uid = head.conversation_uid or revision
+                self._names[uid] = (record.tenant_id, head.conversation_id)
+                self._sequences[uid] = max(head.last_sequence, self._sequences.get(uid, 0))
 
 
 def _not_saved(target: Path, error: Exception) -> RepairError:

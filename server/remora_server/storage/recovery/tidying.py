@@ -7,16 +7,27 @@ something that is lost and is of no use without it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any
 
 import duckdb
 
 from remora.v1 import conversation_pb2, vector_pb2
 from remora_server import _native
-from remora_server.storage.database.tables import incomplete, without_collection, without_parent
+from remora_server.storage.database import arrow
+from remora_server.storage.database.tables import Columns, incomplete, without_collection, without_parent
 from remora_server.storage.database.taking_over import insert
 from remora_server.storage.recovery.repair_report import RepairReport, Touched
-from remora_server.storage.schema.kinds import VECTOR_COLLECTIONS, VECTORS, Kind, Kinds, all_tables
+from remora_server.storage.schema.kinds import (
+    CONVERSATION_WINDOWS,
+    RECEIPT_CONTENTS,
+    RECEIPTS,
+    VECTOR_COLLECTIONS,
+    VECTORS,
+    Kind,
+    Kinds,
+    all_tables,
+)
 
 ADOPTED = "recovered-"
 """What the id of a conversation begins with whose own id is lost; its uid follows."""
@@ -24,17 +35,23 @@ ADOPTED = "recovered-"
 DIMENSION_BYTES = 4
 """The bytes of a vector for each of its dimensions."""
 
+NAMING_ROWS = 256
+"""Records that are read at once for the sequences that they name."""
+
 Names = Mapping[int, tuple[str, str]]
 """The tenant and the id of conversations by their uids."""
 
 
 class Tidying:
-    """One database, in one transaction. `names`: what the journal calls conversations."""
+    """One database, in one transaction. By the uids of conversations, `names` and `sequences`: what the journal calls
+    them, and the greatest sequence that it says was given in them.
+    """
 
-    def __init__(self, report: RepairReport, kinds: Kinds, names: Names) -> None:
+    def __init__(self, report: RepairReport, kinds: Kinds, names: Names, sequences: Mapping[int, int]) -> None:
         self._report = report
         self._kinds = kinds
         self._names = names
+        self._sequences = sequences
 
     def run(self, cursor: duckdb.DuckDBPyConnection) -> None:
         """Do all of it."""
@@ -42,9 +59,10 @@ class Tidying:
         self._remove_replaced_conversations(cursor)
         self._note_named(cursor, named)
         self._adopt(cursor)
+        cursor.execute(_ADD_HEADS)
+        self._raise_sequences(cursor)
         for what, statement in _TIDY:
             self._remove(cursor, what, statement)
-        cursor.execute(_ADD_HEADS)
         for kind in self._kinds:
             self._tidy_kind(cursor, kind)
         if {VECTORS, VECTOR_COLLECTIONS} <= set(self._kinds):
@@ -102,6 +120,27 @@ class Tidying:
             for kind in kinds
         )
         return _ORPHANS.format(records=records)
+
+    def _raise_sequences(self, cursor: duckdb.DuckDBPyConnection) -> None:
+        """A sequence is not given twice, also where the message that had it is deleted and its head is lost."""
+        greatest = dict(self._sequences)
+        for uid, sequence in self._named_sequences(cursor):
+            greatest[uid] = max(sequence, greatest.get(uid, 0))
+        if greatest:
+            cursor.register("named", arrow.table_of(_NAMED, list(greatest.items())))
+            cursor.execute(_RAISE_SEQUENCES)
+            cursor.unregister("named")
+
+    def _named_sequences(self, cursor: duckdb.DuckDBPyConnection) -> Iterator[tuple[int, int]]:
+        """The uid of a conversation and a sequence of it that anything else than its messages names."""
+        yield from cursor.execute("SELECT conversation_uid, max(sequence) FROM embeddings GROUP BY ALL").fetchall()
+        for kind, sequences_of in _NAMING.items():
+            if kind not in set(self._kinds):
+                continue
+            cursor.execute(f"SELECT conversation_uid, body FROM {kind.name} WHERE upload_id = ''")  # noqa: S608 - ours
+            while rows := cursor.fetchmany(NAMING_ROWS):
+                for uid, body in rows:
+                    yield from sequences_of(uid, kind.message.FromString(body))
 
     def _tidy_kind(self, cursor: duckdb.DuckDBPyConnection, kind: Kind) -> None:
         """Remove records whose owner is gone; those whose bodies are not whole are lost."""
@@ -198,6 +237,24 @@ def _tidy_statements(kind: Kind) -> Iterator[tuple[str, str]]:
             f"DELETE FROM {name} WHERE {without_parent(kind, kind.parent)}",  # noqa: S608 - ours
         )
 
+
+_NAMED: Columns = (("uid", arrow.UINT64), ("sequence", arrow.UINT64))
+
+
+def _of_receipt(_: int, receipt: Any) -> Iterator[tuple[int, int]]:  # noqa: ANN401 - a StoredReceipt
+    for scope, sequence in zip(receipt.item_scopes, receipt.item_sequences, strict=True):
+        yield receipt.scopes[scope].conversation_uid, sequence
+
+
+_NAMING: Mapping[Kind, Callable[[int, Any], Iterable[tuple[int, int]]]] = {
+    CONVERSATION_WINDOWS: lambda uid, window: [(uid, window.first_sequence), (uid, window.system_sequence)],
+    RECEIPT_CONTENTS: lambda uid, content: [(uid, content.sequence)],
+    RECEIPTS: _of_receipt,
+}
+"""What names messages: of a record in a conversation, or in none, the conversations' uids and the sequences."""
+
+_RAISE_SEQUENCES = """UPDATE heads SET last_sequence = greatest(last_sequence, sequence) FROM named
+    WHERE named.uid = heads.uid"""
 
 _LOST_COLLECTIONS = f"""
     SELECT tenant_id, collection_id, max(revision), arg_max(body, (revision, ordinal)) FROM {VECTORS.name}
