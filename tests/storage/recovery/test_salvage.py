@@ -690,3 +690,17 @@ def naming_of(table: str, sequence: int) -> list[str]:
         "body": f"unhex('{made.body.hex()}')",
     }
     return [f"INSERT INTO {kind.name} ({', '.join(literals)}) VALUES ({', '.join(literals.values())})"]
+
+
+def test_of_two_messages_of_one_sequence_the_newer_one_stays(directory: Path, tmp_path: Path) -> None:
+    """As where a revision was lost, so that the journal gave back a message beside what was left of it."""
+    write_few(tmp_path / "sound")
+    released(tmp_path / "sound", directory)
+    older = "SELECT * REPLACE ('recovered-1' AS id, 'older' AS text, 1 AS revision) FROM messages WHERE id = 'm4'"
+    change(directory, f"INSERT INTO messages {older}")
+
+    report = repair(directory, tmp_path / "new")
+
+    assert report.removed == {"messages whose sequence a newer message has": 1}
+    assert held(tmp_path / "new")["c0"] == ["0", "4", "8"]
+    assert inspect_store(tmp_path / "new").findings == []

@@ -24,7 +24,8 @@ class RepairReport(Struct):
     revision, if anything, is lost as well; None if it is known how far the journal came. `lost_rows`: of each table,
     how many could not be read, 0 for a number that is not known; where the journal does not reach back to the first
     revision, some of them may have come back from it. `removed`: rows that were readable and are not kept, by what they
-    were. `rebuilt`: rows that were lost and are made anew from others.
+    were. `filled`: of each column, in how many rows it could not be read and is derived from others or stands for an
+    unknown value. `rebuilt`: rows that were lost and are made anew from others.
     """
 
     source: Path
@@ -35,6 +36,7 @@ class RepairReport(Struct):
     lost_revisions: list[tuple[int, int]] = field(default_factory=list)
     lost_after: int | None = None
     lost_rows: dict[str, int] = field(default_factory=dict)
+    filled: dict[str, int] = field(default_factory=dict)
     removed: dict[str, int] = field(default_factory=dict)
     rebuilt: list[str] = field(default_factory=list)
     conversations: list[Touched] = field(default_factory=list)
@@ -44,7 +46,7 @@ class RepairReport(Struct):
     def is_complete(self) -> bool:
         """Whether it is certain that nothing was lost."""
         is_known = self.lost_after is None
-        changed = self.removed or self.rebuilt or self.conversations
+        changed = self.filled or self.removed or self.rebuilt or self.conversations
         return is_known and not (self.lost_revisions or self.lost_rows or changed)
 
 
@@ -60,6 +62,7 @@ def saved_facts(report: RepairReport) -> dict[str, Any]:
         "lost_revisions": [list(lost) for lost in report.lost_revisions],
         "lost_after": report.lost_after,
         "lost_rows": report.lost_rows,
+        "filled": report.filled,
         "removed": report.removed,
         "rebuilt": report.rebuilt,
         "conversations": [

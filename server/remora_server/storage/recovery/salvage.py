@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import uuid
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -35,6 +35,7 @@ from remora_server.storage.database.lacks import lack_of
 from remora_server.storage.database.taking_over import OLD_TABLES, OldTable, copy_piece, end_of
 from remora_server.storage.recovery.damaged_database import DamagedDatabase, look
 from remora_server.storage.recovery.inspection import inspect_store, locked, require_readable, told
+from remora_server.storage.recovery.missing_columns import Fillings
 from remora_server.storage.recovery.repair_report import RepairReport
 from remora_server.storage.recovery.restoring import begin_journal
 from remora_server.storage.recovery.tidying import Tidying
@@ -177,11 +178,12 @@ class _Repair:
             return
         with self._old.readable() as file, _connected(self._target / FILE_NAME) as connection:
             connection.execute(f"ATTACH {_literal(str(file))} AS old (READ_ONLY)")
+            fillings = Fillings(connection, self._kinds)
             for table in self._found_tables():
-                self._copy_table(connection, table)
+                self._copy_table(connection, table, fillings)
             if self._old.facts is None and "meta" in self._old.tables():
                 self._report.lost_rows["meta"] = _FoundTable("meta").count(connection, 0, _END)
-        self._is_whole = self._old.applied is not None and not self._report.lost_rows
+        self._is_whole = self._old.applied is not None and not (self._report.lost_rows or self._report.filled)
 
     def _found_tables(self) -> list[_FoundTable]:
         """What there is to copy: what the new database has, too, and what older versions had in its place."""
@@ -194,8 +196,8 @@ class _Repair:
             *(_FoundTable(name, old, taken_over[old]) for name, old in replaced.items() if name in names),
         ]
 
-    def _copy_table(self, connection: duckdb.DuckDBPyConnection, table: _FoundTable) -> None:
-        """Copy the rows that can be read, and count the others."""
+    def _copy_table(self, connection: duckdb.DuckDBPyConnection, table: _FoundTable, fillings: Fillings) -> None:
+        """Copy the rows that can be read, or enough of them, and count the others."""
         try:
             pieces = table.pieces(end_of(connection, f"old.{table.name}"))
         except duckdb.Error as error:
@@ -214,9 +216,23 @@ class _Repair:
                     raise _not_copied(table.name, error) from error
                 halves = table.halves(begin, end)
                 pieces += halves
-                lost += 0 if halves else table.count(connection, begin, end)
+                lost += 0 if halves else self._copy_columns(connection, table, fillings, begin, end)
         if lost:
             self._report.lost_rows[table.name] = lost
+
+    def _copy_columns(
+        self, connection: duckdb.DuckDBPyConnection, table: _FoundTable, fillings: Fillings, begin: int, end: int
+    ) -> int:
+        """Copy the columns of a piece that can be read; how many of its rows are lost."""
+        try:
+            rows = table.count(connection, begin, end)
+            kept, columns = (0, []) if table.old else table.copy_columns(connection, fillings, begin, end)
+        except duckdb.Error as error:
+            raise _not_copied(table.name, error) from error
+        for column in columns if kept else ():
+            name = f"{table.name}.{column}"
+            self._report.filled[name] = self._report.filled.get(name, 0) + kept
+        return rows - kept
 
     def _inspect(self, owner: bytes | None, applied: int) -> _native.JournalInspection | None:
         """What the journal holds, against what is applied; None if it cannot be read."""
@@ -289,6 +305,7 @@ class _Repair:
         database.transact(forget)
         if first == 1:
             self._report.lost_rows.clear()
+            self._report.filled.clear()
         return first - 1
 
     def _settle(self, database: Database, store_id: bytes, revision: int) -> None:
@@ -328,10 +345,16 @@ class _FoundTable(Struct, frozen=True):
     def copy(self, connection: duckdb.DuckDBPyConnection, begin: int, end: int) -> None:
         """Copy a piece, or raise duckdb.Error with nothing of it copied."""
         if self.old is None:
-            columns = ", ".join(_shared_columns(connection, self.name))
+            columns = _quoted(_shared_columns(connection, self.name))
             connection.execute(f"INSERT INTO {self.name} BY NAME SELECT {columns} FROM {self._place(begin, end)}")  # noqa: S608
         else:
             copy_piece(connection, self.old, f"old.{self.name}", begin, end)
+
+    def copy_columns(
+        self, connection: duckdb.DuckDBPyConnection, fillings: Fillings, begin: int, end: int
+    ) -> tuple[int, list[str]]:
+        """Copy a piece without the columns that cannot be read: how many rows, and the columns that were filled."""
+        return fillings.copy(self.name, _shared_columns(connection, self.name), self._place(begin, end))
 
     def count(self, connection: duckdb.DuckDBPyConnection, begin: int, end: int) -> int:
         """How many rows a piece has."""
@@ -346,7 +369,11 @@ def _shared_columns(connection: duckdb.DuckDBPyConnection, table: str) -> list[s
     """The columns of a table that both databases have; an older version may have had others."""
     named = "SELECT table_name, column_name FROM duckdb_columns() WHERE database_name IN ('old', current_database())"
     found = Counter(connection.execute(named).fetchall())
-    return [f'"{column}"' for (name, column), count in found.items() if name == table and count == 2]
+    return [column for (name, column), count in found.items() if name == table and count == 2]
+
+
+def _quoted(columns: Iterable[str]) -> str:
+    return ", ".join(f'"{column}"' for column in columns)
 
 
 class _Replay:

@@ -201,6 +201,12 @@ _REPLACED_CONVERSATIONS = """SELECT older.uid FROM conversations AS older SEMI J
 
 _TIDY = (
     (
+        "messages whose sequence a newer message has",
+        """DELETE FROM messages USING messages AS newer WHERE newer.conversation_uid = messages.conversation_uid
+           AND newer.sequence = messages.sequence
+           AND (newer.revision, newer.rowid) > (messages.revision, messages.rowid)""",
+    ),
+    (
         "messages whose id a newer message has",
         """DELETE FROM messages USING messages AS newer WHERE newer.conversation_uid = messages.conversation_uid
            AND newer.user_id = messages.user_id AND newer.id = messages.id AND newer.sequence > messages.sequence""",
