@@ -71,7 +71,8 @@ def _losses(report: RepairReport) -> Iterator[str]:
         rows = counted(count, "row") if count else "all rows"
         yield f"not readable: {rows} of {table}; the journal may have brought some of that back"
     for column, count in report.filled.items():
-        yield f"not readable: {column} in {counted(count, 'row')}, which have a derived or an unknown value there"
+        kept = f"{counted(count, 'row')}, kept with values that are derived or stand for unknown ones"
+        yield f"not readable: {column} of {kept}"
     for what, count in report.removed.items():
         yield f"not kept: {counted(count, 'row')}: {what}"
     for made in report.rebuilt:

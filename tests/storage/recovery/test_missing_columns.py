@@ -146,9 +146,13 @@ def test_a_column_that_others_tell_is_as_it_was(connection: duckdb.DuckDBPyConne
 
 
 def test_what_no_other_column_tells_has_a_value_that_stands_for_it(connection: duckdb.DuckDBPyConnection) -> None:
-    was, found, filled = copied(connection, "messages", "id", "revision", "create_time", "update_time", "token_count")
+    lost = ("revision", "id", "role", "create_time", "update_time", "token_count", "body")
 
-    assert filled == ["revision", "id", "create_time", "update_time", "token_count"]
+    was, found, filled = copied(connection, "messages", *lost)
+
+    assert filled == list(lost)
+    assert [message_pb2.Message.FromString(row["body"]).role for row in found] == ["unknown", "unknown"]
+    assert [row["role"] for row in found] == ["unknown", "unknown"]
     assert [row["id"] for row in found] == ["recovered-1", "recovered-2"]
     assert [row["revision"] for row in found] == [1, 1], "that of the conversation, which is older"
     assert [(row["create_time"], row["update_time"]) for row in found] == [(row["sent_time"],) * 2 for row in was]

@@ -28,6 +28,8 @@ FILLED_ROWS = 256
 
 RECOVERED = "recovered-"
 """What the id of a message begins with whose own id is lost; its sequence follows."""
+UNKNOWN_ROLE = "unknown"
+"""The role of a message of which neither the role nor the body can be read: a message has one."""
 OLDEST = 1
 """Stands for a revision that is lost: whatever else is known of the same key is newer."""
 
@@ -197,7 +199,7 @@ _HEADS: Mapping[str, Filling] = {
 _MESSAGES: Mapping[str, Filling] = {
     "revision": lambda row: row["conversation_uid"],
     "id": lambda row: f"{RECOVERED}{row['sequence']}",
-    "role": lambda row: _message_of(row).role,
+    "role": lambda row: _message_of(row).role or UNKNOWN_ROLE,
     "name": lambda row: _message_of(row).name,
     "session_id": lambda row: _message_of(row).session_id,
     "sent_time": _sent_time,
