@@ -845,7 +845,7 @@ func (x *MessageFilter) GetWhere() *Filter {
 // Experimental: in a minor version a weight may get another name, meaning or default, or may go. The profiles stay.
 type Weights struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Of the cosine, from -1 to 1. Default 1; 0.55 in PROFILE_HYBRID_LATE.
+	// Of the cosine, from -1 to 1. Default 1; 0.53 in PROFILE_HYBRID_LATE.
 	Cosine *float64 `protobuf:"fixed64,1,opt,name=cosine,proto3,oneof" json:"cosine,omitempty"`
 	// Of shared words: BM25 divided by the best BM25 of the scope or, where that is more, by half of what a message of average
 	// length gets that has all words of the query once (words that no message has count as the rarest); to the power of 1.5,
@@ -877,7 +877,7 @@ type Weights struct {
 	// `cosine`; of messages of more than 64 word pieces, what their length explains is taken away, as far as the scope has
 	// enough of them to tell. `cosine` itself is used for a message without word pieces (one with the caller's vector, or from
 	// before the setting) and, in a scope of more than 2,048 messages with pieces, for all but the best by `cosine` and `bm25`.
-	// Default 0.45; in PROFILE_HYBRID_LATE only.
+	// Default 0.47; in PROFILE_HYBRID_LATE only.
 	Late *float64 `protobuf:"fixed64,9,opt,name=late,proto3,oneof" json:"late,omitempty"`
 	// Of the passage, the message and its neighbours: its BM25 among all passages of the scope, divided by the best, to the
 	// power of 1.5, from 0 to 1, both as in `bm25`, without the names of speakers. Neighbours are up to two messages before and two after it in the same session; each of all

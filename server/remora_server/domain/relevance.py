@@ -5,10 +5,10 @@ recall nothing, so it takes only the hits that pass here. The numbers hold for v
 of other models pass, because nothing is known of their scores, and so do hits by words, which share words with the
 query.
 
-They were chosen on LoCoMo's development half (`python -m benchmarks.recall`), where contexts of 1,024 tokens hold 90.0 %
-(hybrid) and 90.1 % (hybrid_late) of the evidence with this floor and 90.2 % without: evidence goes before silence. Of the
-questions about what nobody said (`make bench W=queries`), four of ten still recall something. `make bench W=floor` draws
-the curve of both.
+They were chosen on LoCoMo's development half (`python -m benchmarks.recall`), where contexts of 1,024 tokens hold
+90.0 % (hybrid) and 90.1 % (hybrid_late) of the evidence with this floor, and 90.2 % without: evidence goes before
+silence. Four of ten questions about what nobody said (`make bench W=queries`) still recall something. `make bench
+W=floor` draws the curve of both.
 """
 
 from __future__ import annotations

@@ -507,7 +507,7 @@ class Weights(_message.Message):
     IDENTIFIER_FIELD_NUMBER: _builtins.int
     RECENCY_FIELD_NUMBER: _builtins.int
     cosine: _builtins.float
-    """Of the cosine, from -1 to 1. Default 1; 0.55 in PROFILE_HYBRID_LATE."""
+    """Of the cosine, from -1 to 1. Default 1; 0.53 in PROFILE_HYBRID_LATE."""
     bm25: _builtins.float
     """Of shared words: BM25 divided by the best BM25 of the scope or, where that is more, by half of what a message of average
     length gets that has all words of the query once (words that no message has count as the rarest); to the power of 1.5,
@@ -545,7 +545,7 @@ class Weights(_message.Message):
     `cosine`; of messages of more than 64 word pieces, what their length explains is taken away, as far as the scope has
     enough of them to tell. `cosine` itself is used for a message without word pieces (one with the caller's vector, or from
     before the setting) and, in a scope of more than 2,048 messages with pieces, for all but the best by `cosine` and `bm25`.
-    Default 0.45; in PROFILE_HYBRID_LATE only.
+    Default 0.47; in PROFILE_HYBRID_LATE only.
     """
     passage: _builtins.float
     """Of the passage, the message and its neighbours: its BM25 among all passages of the scope, divided by the best, to the

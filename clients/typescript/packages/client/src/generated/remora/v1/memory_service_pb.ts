@@ -315,7 +315,7 @@ export const MessageFilterSchema: GenMessage<MessageFilter> = /*@__PURE__*/
  */
 export type Weights = Message<"remora.v1.Weights"> & {
   /**
-   * Of the cosine, from -1 to 1. Default 1; 0.55 in PROFILE_HYBRID_LATE.
+   * Of the cosine, from -1 to 1. Default 1; 0.53 in PROFILE_HYBRID_LATE.
    *
    * @generated from field: optional double cosine = 1;
    */
@@ -387,7 +387,7 @@ export type Weights = Message<"remora.v1.Weights"> & {
    * `cosine`; of messages of more than 64 word pieces, what their length explains is taken away, as far as the scope has
    * enough of them to tell. `cosine` itself is used for a message without word pieces (one with the caller's vector, or from
    * before the setting) and, in a scope of more than 2,048 messages with pieces, for all but the best by `cosine` and `bm25`.
-   * Default 0.45; in PROFILE_HYBRID_LATE only.
+   * Default 0.47; in PROFILE_HYBRID_LATE only.
    *
    * @generated from field: optional double late = 9;
    */
