@@ -136,13 +136,13 @@ class Tenant:
             raise Leak(f"{name} of tenant {self.number} was answered otherwise when it came again: {answer}")
 
     def _take_a_token(self, page: Page, request: Any) -> bool:  # noqa: ANN401
-        """Sometimes put anybody's page token into the request; whether it is another list's."""
-        if not self.shared.tokens or self.choice.random() < 0.7:
+        """Sometimes put the page token of another list, of anybody, into the request; whether that was done."""
+        lately = [(of, token) for of, token in self.shared.tokens[-200:] if of != page]
+        if not lately or self.choice.random() < 0.7:
             return False
-        lately = self.shared.tokens[-200:]
         same = [(of, token) for of, token in lately if of[1:] == page[1:]]
-        of, request.page_token = self.choice.choice(same if same and self.choice.random() < 0.5 else lately)
-        return of != page
+        _, request.page_token = self.choice.choice(same if same and self.choice.random() < 0.5 else lately)
+        return True
 
     def _check_refusal(self, name: str, asked: Asked, encoded: bytes, answer: Answer, *, is_foreign: bool) -> None:
         allowed = asked.refusals | ({"PAGE_TOKEN_INVALID"} if is_foreign else set())
