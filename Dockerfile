@@ -55,8 +55,7 @@ COPY --from=build --chown=65532:65532 /writable/run /run/remora
 ENV PATH=/opt/remora/bin:$PATH \
     HOME=/var/lib/remora \
     REMORA_DATA=/var/lib/remora \
-    REMORA_ENDPOINT=unix:/run/remora/remora.sock \
-    REMORA_MODEL_DIR=/opt/model
+    REMORA_ENDPOINT=unix:/run/remora/remora.sock
 VOLUME ["/var/lib/remora", "/run/remora"]
 # Where `--health-listen 0.0.0.0:9090` serves probes and metrics.
 EXPOSE 9090
@@ -70,3 +69,4 @@ FROM without-model AS remora
 LABEL dev.remora.model="all-MiniLM-L6-v2" \
     dev.remora.model.digest="sha256:53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
 COPY --from=model /model /opt/model
+ENV REMORA_MODEL_DIR=/opt/model

@@ -71,11 +71,13 @@ def test_what_starts_and_what_probes_are_commands_that_need_no_shell() -> None:
 def test_the_environment_sets_settings_that_exist() -> None:
     environment = instruction("ENV", RUNS).pairs()
     set_here = {name: value for name, value in environment.items() if name.startswith("REMORA_")}
+    whole = {**set_here, **instruction("ENV", "remora").pairs()}
 
-    effective = load({}, set_here).settings
+    effective = load({}, whole).settings
 
-    assert len(set_here) > 2
-    assert set_here.keys() <= {key.variable for key in KEYS} | {ENDPOINT_VARIABLE}
+    assert "REMORA_MODEL_DIR" not in set_here, "where no model was chosen, none is missing"
+    assert effective.model_dir == Path("/opt/model")
+    assert whole.keys() <= {key.variable for key in KEYS} | {ENDPOINT_VARIABLE}
     assert effective.listen == ("unix:/run/remora/remora.sock",)
     assert effective.data == Path("/var/lib/remora")
 

@@ -480,7 +480,7 @@ def test_what_is_said_before_the_first_user_is_left_out_and_it_is_said() -> None
     recalling = assemble(talked, search=SearchOptions())
 
     assert [item.reason for item in whole.items] == [
-        "one of the newest messages; 1 before it left out, because models want a user's message first",
+        "one of the newest messages; before it, 1 is left out, because models want a user's message first",
         *["one of the newest messages"] * 2,
     ]
     assert [item.reason for item in newest.items] == ["one of the newest messages"]

@@ -86,6 +86,24 @@ def test_no_write_begins_when_the_time_to_stop_is_over(queued: Queued, caplog: p
     assert vars(lost)["receipts"] == len(queued.ids) - 1
 
 
+def test_whoever_wants_a_receipt_waits_for_no_later_one(queued: Queued, monkeypatch: pytest.MonkeyPatch) -> None:
+    write = queued.store.write
+
+    def only_first(given: Write, drafts: Sequence[ReceiptDraft], lifetime: int) -> None:
+        if drafts[0].id != queued.ids[0]:
+            assert may_write_others.wait(PATIENCE)
+        write(given, drafts, lifetime)
+
+    may_write_others = threading.Event()
+    monkeypatch.setattr(queued.store, "write", only_first)
+    queued.store.may_go_on.set()
+
+    queued.book.settle(time.monotonic() + PATIENCE, queued.ids[0])
+
+    assert queued.store.written == queued.ids[:1]
+    may_write_others.set()
+
+
 def test_whoever_wants_a_receipt_waits_only_where_it_is_not_written_yet(queued: Queued) -> None:
     at_once = time.monotonic()
 

@@ -1754,8 +1754,8 @@ type AssembleContextResponse struct {
 	// MERGE_EARLIER only, if something was recalled: the recalled items as one message of the role `user`, to be sent in
 	// their place. Its text marks them as earlier and says when each was sent, by whom, and in which other conversation.
 	Earlier *Message `protobuf:"bytes,10,opt,name=earlier,proto3" json:"earlier,omitempty"`
-	// How many of the newest messages are not in because they are half of a tool call, which no model accepts: a call
-	// without all of its results, or a result without its call.
+	// How many messages since the first recent one that is in are not in because they are half of a tool call, which no model
+	// accepts: a call without all of its results, or a result without its call.
 	Unanswered int32 `protobuf:"varint,11,opt,name=unanswered,proto3" json:"unanswered,omitempty"`
 	// How many messages the search found that are not relevant to the query and are not in: see `include_unrelated`.
 	Unrelated int32 `protobuf:"varint,12,opt,name=unrelated,proto3" json:"unrelated,omitempty"`

@@ -154,7 +154,7 @@ def _advice(hint: object) -> str:
 
 
 _CALL_OPTIONS = {
-    "query": "What to search for: a text of 1 byte to 32 KiB, not white space alone, or an `Embedding`.",
+    "query": "What to search for: a text of 1 byte to 32 KiB, or an `Embedding`.",
     "page_token": "The `next_page_token` of the page before; empty for the first page.",
     "explain": "Whether hits have the components of their scores.",
     "index_wait": "Seconds, 0 to 60, to wait for messages that are not yet embedded; None: the server's 0.25.",

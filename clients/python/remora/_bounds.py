@@ -157,10 +157,6 @@ Ids: TypeAlias = Id | Annotated[Collection[Id], Items(1000, least=1)]
 """An id, or 1 to 1,000 of them."""
 OptionalId: TypeAlias = Annotated[str, Name(512, optional=True)]
 """Up to 512 bytes."""
-UserId: TypeAlias = Annotated[Id, NotBlank()]
-"""1 to 512 bytes, not white space alone."""
-OptionalUserId: TypeAlias = Annotated[OptionalId, NotBlank()]
-"""Up to 512 bytes, not white space alone."""
 RequestId: TypeAlias = Annotated[str, Name(128)]
 """1 to 128 bytes."""
 Seconds: TypeAlias = Annotated[float, Finite(above=0)]

@@ -97,7 +97,7 @@ _SCALARS: Mapping[object, Check] = {
     str: Check("a str", _instance_of(str), utf8_size),
     bytes: Check("bytes", _instance_of(bytes)),
     datetime: Check("a datetime", _instance_of(datetime)),
-    OfClient: Check("left out for the client's", _instance_of(OfClient)),
+    OfClient: Check("left out, which stands for the client's", _instance_of(OfClient)),
 }
 
 _FILE_NAME = Check("a str", _instance_of(str))

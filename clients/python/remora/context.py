@@ -150,8 +150,8 @@ class Context:
         tokens_used: The cost: the items' tokens and the overhead.
         overhead_tokens: Tokens that belong to no single item.
         left_out: How many candidate messages and facts did not fit into the budget, or into a reply of 3 MiB.
-        unanswered: How many of the newest messages are out because they are half of a tool call, which no model
-            accepts.
+        unanswered: How many messages since the first recent one are out because they are half of a tool call, which
+            no model accepts.
         unrelated: How many messages the search found that are out because they are not relevant to the query.
         uncounted_parts: How many items hold something that is not counted: see `Item.uncounted`.
         exact: Whether everything was counted, exactly in the encoding.

@@ -6,7 +6,7 @@ from typing import Annotated, Any, ClassVar, Literal, Self, TypeAlias, TypedDict
 
 from remora import _json, _records
 from remora._arguments import checked_fields
-from remora._bounds import Id, Items, OptionalId, OptionalUserId, Time
+from remora._bounds import Id, Items, OptionalId, Time
 from remora._records import KIB, MIB, Fields, Index, Label, Sequence64
 from remora._times import from_timestamp, optional_time
 from remora._views import Decoders, View, unchanged, view
@@ -75,7 +75,7 @@ class HistoryEntry(View):
 
     id: Id
     agent_id: Id
-    user_id: OptionalUserId = field(default="", kw_only=True)
+    user_id: OptionalId = field(default="", kw_only=True)
     conversation_id: OptionalId = field(default="", kw_only=True)
     status: Label = field(default="", kw_only=True)
     input: Any = field(default=None, kw_only=True)
@@ -249,7 +249,7 @@ class TimelineEvent(View):
     run_id: Id
     name: OptionalId = field(default="", kw_only=True)
     type: Label = field(default="", kw_only=True)
-    user_id: OptionalUserId = field(default="", kw_only=True)
+    user_id: OptionalId = field(default="", kw_only=True)
     sequence: Sequence64 | None = field(default=None, kw_only=True)
     start_time: Time | None = field(default=None, kw_only=True)
     end_time: Time | None = field(default=None, kw_only=True)

@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Annotated, ClassVar, Literal, Self, TypeAlias, TypedDict
 
-from remora._bounds import Between, Finite, Items, Name, NotBlank
+from remora._bounds import Between, Finite, Items, Name
 from remora._printable import ranked
 from remora._times import TimeBounds, put_bounds, to_duration
 from remora._views import Decoders, View, unchanged, view
@@ -81,8 +81,8 @@ class Weights(TypedDict, total=False):
     recency: Weight
 
 
-Query: TypeAlias = Annotated[str, Name(32_768), NotBlank()]
-"""A text to search for, 1 byte to 32 KiB, not white space alone."""
+Query: TypeAlias = Annotated[str, Name(32_768)]
+"""A text to search for, 1 byte to 32 KiB."""
 
 
 class SearchOptions(TimeBounds, total=False):

@@ -6,7 +6,7 @@ from typing import Annotated, Any, ClassVar, Literal, Self, TypeAlias, TypedDict
 
 from remora import _records
 from remora._arguments import checked_fields
-from remora._bounds import Between, Id, OptionalId, OptionalUserId, Size, Time
+from remora._bounds import Between, Id, OptionalId, Size, Time
 from remora._records import KIB, MIB, Field, Fields, Index, JsonObject, Label, Sequence64
 from remora._times import optional_time
 from remora._views import Decoders, View, view
@@ -162,7 +162,7 @@ class WorkflowRunFields(TypedDict, total=False):
 
     status: WorkflowStatus
     workflow_name: OptionalId
-    user_id: OptionalUserId
+    user_id: OptionalId
     conversation_id: OptionalId
     input: Any
     output: Any
@@ -218,7 +218,7 @@ class WorkflowRun(View):
     workflow_id: Id
     status: WorkflowStatus = "running"
     workflow_name: OptionalId = field(default="", kw_only=True)
-    user_id: OptionalUserId = field(default="", kw_only=True)
+    user_id: OptionalId = field(default="", kw_only=True)
     conversation_id: OptionalId = field(default="", kw_only=True)
     input: Any = field(default=None, kw_only=True)
     output: Any = field(default=None, kw_only=True)
@@ -338,7 +338,7 @@ class WorkflowStep(View):
     id: Id
     run_id: Id
     status: WorkflowStepStatus = "pending"
-    user_id: OptionalUserId = field(default="", kw_only=True)
+    user_id: OptionalId = field(default="", kw_only=True)
     step_id: OptionalId = field(default="", kw_only=True)
     name: OptionalId = field(default="", kw_only=True)
     type: Label = field(default="", kw_only=True)

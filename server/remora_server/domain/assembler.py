@@ -306,8 +306,8 @@ def _unanswered(recent: Recent, selection: Selection) -> int:
 
 
 def _leading(recent: Recent, runs: Sequence[Candidate], selection: Selection) -> int:
-    """How many messages before the first turn are not in, where that turn is."""
-    if not all(map(selection.has, runs)):
+    """How many messages before the first turn are not in, where all turns are."""
+    if not all(selection.places.issuperset(turn.places) for turn in runs):
         return 0
     return sum(message.place not in selection.places for message in recent.leading)
 

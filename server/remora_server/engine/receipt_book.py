@@ -6,6 +6,7 @@ import logging
 import math
 import time
 from collections import deque
+from collections.abc import Sequence
 from itertools import islice
 
 from remora_server import _native, failpoints
@@ -40,7 +41,7 @@ class ReceiptBook:
         self._waiting: deque[tuple[ReceiptDraft, int]] = deque()
         """With their sizes."""
         self._bytes = 0
-        self._taken = self._done = self._settling = 0
+        self._done = self._settling = 0
         self._refused = self._stopping = False
         self._has_failed = False
         """Whether the last batch failed in an unknown way. Those behind it wait for one repeat, and no longer."""
@@ -82,18 +83,15 @@ class ReceiptBook:
         with self._changed:
             self._waiting.append((draft, size))
             self._bytes += size
-            self._taken += 1
             if len(self._waiting) == 1:
                 self._changed.notify_all()
 
     def settle(self, deadline: float | None, *receipt_ids: str) -> None:
-        """Wait until these receipts are written, or all earlier ones where none is named, unless writes are refused
-        now. Raises DeadlineExceeded.
+        """Wait until these receipts and those before them are written, or all where none is named, unless writes are
+        refused now. Raises DeadlineExceeded.
         """
         with self._changed:
-            if receipt_ids and not any(draft.id in receipt_ids for draft, _ in self._waiting):
-                return
-            target = self._taken
+            target = self._done + self._wanted(receipt_ids)
             self._settling += 1
             self._changed.notify_all()
             try:
@@ -104,6 +102,13 @@ class ReceiptBook:
                     self._changed.wait(patience)
             finally:
                 self._settling -= 1
+
+    def _wanted(self, receipt_ids: Sequence[str]) -> int:
+        """How many of those that wait are written when these are; all where none is named."""
+        if not receipt_ids:
+            return len(self._waiting)
+        places = (number for number, (draft, _) in enumerate(self._waiting, 1) if draft.id in receipt_ids)
+        return max(places, default=0)
 
     def _run(self) -> None:
         while batch := self._next():

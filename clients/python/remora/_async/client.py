@@ -18,20 +18,7 @@ from remora._async.user import AsyncUser
 from remora._async.vectors import AsyncVectors
 from remora._async.workflows import AsyncWorkflows
 from remora._backends import asynchronous as backend
-from remora._bounds import (
-    OF_CLIENT,
-    Count,
-    Id,
-    Ids,
-    IfMissing,
-    IndexWait,
-    Limit,
-    RequestId,
-    Revision,
-    Seconds,
-    Timeout,
-    UserId,
-)
+from remora._bounds import OF_CLIENT, Count, Id, Ids, IfMissing, IndexWait, Limit, RequestId, Revision, Seconds, Timeout
 from remora._endpoint import Endpoint, resolve_endpoint
 from remora._local_server import LocalServer, find_or_start
 from remora.conversations import ConversationFields, ConversationRecord, Order
@@ -183,7 +170,7 @@ class AsyncRemora:
         self._calls.revision.advance(revision)
 
     def conversation(
-        self, conversation_id: Id, *, user_id: UserId | None = None, **fields: Unpack[ConversationFields]
+        self, conversation_id: Id, *, user_id: Id | None = None, **fields: Unpack[ConversationFields]
     ) -> AsyncConversation:
         """A handle on the conversation `conversation_id`, existing or not; it makes no call.
 
@@ -192,7 +179,7 @@ class AsyncRemora:
         """
         return AsyncConversation(self._calls, conversation_id, user_id or "", fields)
 
-    def user(self, user_id: UserId) -> AsyncUser:
+    def user(self, user_id: Id) -> AsyncUser:
         """A handle on the user `user_id`; it makes no call."""
         return AsyncUser(self._calls, user_id)
 
@@ -216,7 +203,7 @@ class AsyncRemora:
         """What holds for all users of the tenant."""
         return AsyncStaticFacts(self._calls)
 
-    def vectors(self, collection_id: Id, *, user_id: UserId | None = None) -> AsyncVectors:
+    def vectors(self, collection_id: Id, *, user_id: Id | None = None) -> AsyncVectors:
         """A handle on the collection `collection_id`, existing or not; it makes no call.
 
         The handle sees the vectors of the user `user_id`; None: those that are nobody's.
@@ -239,7 +226,7 @@ class AsyncRemora:
         self,
         conversation_id: Id | None = None,
         *,
-        user_id: UserId | None = None,
+        user_id: Id | None = None,
         request_id: RequestId | None = None,
         timeout: Timeout = OF_CLIENT,
         **fields: Unpack[ConversationFields],
@@ -258,7 +245,7 @@ class AsyncRemora:
     async def list_conversations(
         self,
         *,
-        user_id: UserId | None = None,
+        user_id: Id | None = None,
         resource_id: Id | None = None,
         order_by: Order | None = None,
         descending: bool = True,
@@ -285,7 +272,7 @@ class AsyncRemora:
         return list(map(ConversationRecord.from_proto, found))
 
     async def count_conversations(
-        self, *, user_id: UserId | None = None, resource_id: Id | None = None, timeout: Timeout = OF_CLIENT
+        self, *, user_id: Id | None = None, resource_id: Id | None = None, timeout: Timeout = OF_CLIENT
     ) -> int:
         """How many conversations the tenant has: all, or those of `user_id`, of `resource_id`."""
         request = wire.CountConversationsRequest(user_id=user_id or "", resource_id=resource_id or "")
@@ -296,7 +283,7 @@ class AsyncRemora:
         self,
         query: Query | Embedding,
         *,
-        user_id: Annotated[UserId, IfMissing("search_all_users() searches the messages of all users")],
+        user_id: Annotated[Id, IfMissing("search_all_users() searches the messages of all users")],
         page_token: str = "",
         explain: bool = False,
         index_wait: IndexWait | None = None,
@@ -335,7 +322,7 @@ class AsyncRemora:
         self,
         ids: Ids,
         *,
-        user_id: UserId | None = None,
+        user_id: Id | None = None,
         request_id: RequestId | None = None,
         timeout: Timeout = OF_CLIENT,
     ) -> int:
@@ -429,7 +416,7 @@ class AsyncRemora:
     async def export_records(
         self,
         *,
-        user_id: UserId | None = None,
+        user_id: Id | None = None,
         conversation_id: Id | None = None,
         page_token: str = "",
         timeout: Timeout = OF_CLIENT,

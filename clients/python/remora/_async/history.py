@@ -6,7 +6,7 @@ from typing import Annotated, TypeAlias, Unpack
 
 from remora._arguments import checked
 from remora._async.calls import LARGEST_PAGE, AsyncCalls, page_size
-from remora._bounds import OF_CLIENT, Between, Count, Id, Items, Limit, Name, RequestId, Size, Time, Timeout, UserId
+from remora._bounds import OF_CLIENT, Between, Count, Id, Items, Limit, Name, RequestId, Size, Time, Timeout
 from remora._records import Members, members
 from remora._times import to_timestamp
 from remora.history import (
@@ -89,7 +89,7 @@ class AsyncHistory:
         self,
         *,
         agent_id: Id | None = None,
-        user_id: UserId | None = None,
+        user_id: Id | None = None,
         limit: Limit | None = 100,
         skip: Count = 0,
         timeout: Timeout = OF_CLIENT,
@@ -107,7 +107,7 @@ class AsyncHistory:
         return list(map(HistoryEntry.from_proto, entries))
 
     async def count_entries(
-        self, *, agent_id: Id | None = None, user_id: UserId | None = None, timeout: Timeout = OF_CLIENT
+        self, *, agent_id: Id | None = None, user_id: Id | None = None, timeout: Timeout = OF_CLIENT
     ) -> int:
         """How many entries there are: all, or those of the agent `agent_id`, of `user_id`."""
         request = wire.ListHistoryEntriesRequest(agent_id=agent_id or "", user_id=user_id or "", page_size=1)
@@ -260,7 +260,7 @@ class AsyncHistory:
         self,
         *,
         attributes: Members | None = None,
-        user_id: UserId | None = None,
+        user_id: Id | None = None,
         limit: Limit | None = 100,
         skip: Count = 0,
         timeout: Timeout = OF_CLIENT,
@@ -293,7 +293,7 @@ class AsyncHistory:
         *,
         trace_id: SpanId | None = None,
         span_id: SpanId | None = None,
-        user_id: UserId | None = None,
+        user_id: Id | None = None,
         min_severity_number: Severity | None = None,
         max_severity_number: Severity | None = None,
         severity_text: Annotated[str, Name(64)] | None = None,

@@ -7,7 +7,7 @@ from typing import Annotated
 from remora import _refusals
 from remora._arguments import checked
 from remora._async.calls import LARGEST_PAGE, AsyncCalls
-from remora._bounds import OF_CLIENT, Between, Finite, Id, Items, Name, NotBlank, RequestId, Timeout
+from remora._bounds import OF_CLIENT, Between, Finite, Id, Items, Name, RequestId, Timeout
 from remora.embeddings import Embedding
 from remora.filters import Where, where_to_proto
 from remora.v1 import vector_pb2
@@ -89,7 +89,6 @@ class AsyncVectors:
         )
         if isinstance(query, str):
             _TEXT.require(query, "query")
-            NotBlank().require(query, "query")
             request.text = query
         else:
             request.vector = packed(query, "query", f"a str, {ACCEPTED}")

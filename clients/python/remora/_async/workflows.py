@@ -7,20 +7,7 @@ from typing import Annotated, Unpack
 from remora import _refusals
 from remora._arguments import checked
 from remora._async.calls import LARGEST_PAGE, AsyncCalls, page_size
-from remora._bounds import (
-    OF_CLIENT,
-    AtLeast,
-    Count,
-    Id,
-    IfMissing,
-    Items,
-    Limit,
-    RequestId,
-    Revision,
-    Time,
-    Timeout,
-    UserId,
-)
+from remora._bounds import OF_CLIENT, AtLeast, Count, Id, IfMissing, Items, Limit, RequestId, Revision, Time, Timeout
 from remora._records import Members, members
 from remora._times import to_timestamp
 from remora.filters import Where, where_to_proto
@@ -125,7 +112,7 @@ class AsyncWorkflows:
         *,
         workflow_id: Id | None = None,
         status: WorkflowStatus | None = None,
-        user_id: UserId | None = None,
+        user_id: Id | None = None,
         created_from: Time | None = None,
         created_to: Time | None = None,
         metadata: Members | None = None,

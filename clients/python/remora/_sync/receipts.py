@@ -4,7 +4,7 @@
 from typing import Annotated, TypeAlias
 
 from remora._arguments import checked
-from remora._bounds import OF_CLIENT, Id, Limit, Name, Timeout, UserId
+from remora._bounds import OF_CLIENT, Id, Limit, Name, Timeout
 from remora._sync.calls import Calls, page_size
 from remora.receipts import ContextDiff, Receipt, Replay
 from remora.v1 import memory_service_pb2 as wire
@@ -27,7 +27,7 @@ class Receipts:
     def __repr__(self) -> str:
         return f"{type(self).__name__}()"
 
-    def get(self, receipt_id: ReceiptId, *, user_id: UserId | None = None, timeout: Timeout = OF_CLIENT) -> Receipt:
+    def get(self, receipt_id: ReceiptId, *, user_id: Id | None = None, timeout: Timeout = OF_CLIENT) -> Receipt:
         """The receipt `receipt_id`."""
         request = wire.GetReceiptRequest(receipt_id=receipt_id, user_id=user_id or "")
         response = self._calls.read(self._calls.stubs.memory.GetReceipt, request, timeout)
@@ -36,7 +36,7 @@ class Receipts:
     def list_receipts(
         self,
         *,
-        user_id: UserId | None = None,
+        user_id: Id | None = None,
         conversation_id: Id | None = None,
         limit: Limit | None = 100,
         timeout: Timeout = OF_CLIENT,
@@ -53,7 +53,7 @@ class Receipts:
         found = self._calls.items(method, request, lambda page: page.receipts, limit=limit, timeout=timeout)
         return [Receipt.from_proto(receipt) for receipt in found]
 
-    def replay(self, receipt_id: ReceiptId, *, user_id: UserId | None = None, timeout: Timeout = OF_CLIENT) -> Replay:
+    def replay(self, receipt_id: ReceiptId, *, user_id: Id | None = None, timeout: Timeout = OF_CLIENT) -> Replay:
         """The reply of the receipt `receipt_id` again, from the messages as they were then.
 
         Nothing is searched and nothing is ranked. What was erased since is left out and named.
@@ -64,7 +64,7 @@ class Receipts:
         return Replay.from_proto(response, receipt.max_tokens)
 
     def diff(
-        self, before: ReceiptId, after: ReceiptId, *, user_id: UserId | None = None, timeout: Timeout = OF_CLIENT
+        self, before: ReceiptId, after: ReceiptId, *, user_id: Id | None = None, timeout: Timeout = OF_CLIENT
     ) -> ContextDiff:
         """What came in, went out and changed from the receipt `before` to the receipt `after`, and why."""
         request = wire.DiffContextsRequest(before_receipt_id=before, after_receipt_id=after, user_id=user_id or "")

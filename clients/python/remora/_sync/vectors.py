@@ -6,7 +6,7 @@ from typing import Annotated
 
 from remora import _refusals
 from remora._arguments import checked
-from remora._bounds import OF_CLIENT, Between, Finite, Id, Items, Name, NotBlank, RequestId, Timeout
+from remora._bounds import OF_CLIENT, Between, Finite, Id, Items, Name, RequestId, Timeout
 from remora._sync.calls import LARGEST_PAGE, Calls
 from remora.embeddings import Embedding
 from remora.filters import Where, where_to_proto
@@ -89,7 +89,6 @@ class Vectors:
         )
         if isinstance(query, str):
             _TEXT.require(query, "query")
-            NotBlank().require(query, "query")
             request.text = query
         else:
             request.vector = packed(query, "query", f"a str, {ACCEPTED}")

@@ -6,20 +6,7 @@ from typing import Annotated, Unpack
 
 from remora import _refusals
 from remora._arguments import checked
-from remora._bounds import (
-    OF_CLIENT,
-    AtLeast,
-    Count,
-    Id,
-    IfMissing,
-    Items,
-    Limit,
-    RequestId,
-    Revision,
-    Time,
-    Timeout,
-    UserId,
-)
+from remora._bounds import OF_CLIENT, AtLeast, Count, Id, IfMissing, Items, Limit, RequestId, Revision, Time, Timeout
 from remora._records import Members, members
 from remora._sync.calls import LARGEST_PAGE, Calls, page_size
 from remora._times import to_timestamp
@@ -125,7 +112,7 @@ class Workflows:
         *,
         workflow_id: Id | None = None,
         status: WorkflowStatus | None = None,
-        user_id: UserId | None = None,
+        user_id: Id | None = None,
         created_from: Time | None = None,
         created_to: Time | None = None,
         metadata: Members | None = None,

@@ -23,7 +23,7 @@ yet assigned is OUT_OF_RANGE, REVISION_UNKNOWN. An empty `user_id` on a message 
 if one is given, only that user's messages are seen.
 
 The later pages of a list are asked for with the fields of the first one; only `page_token`, `page_size` and
-`min_revision` may differ. Tokens stay valid when the server restarts.
+`min_revision` may differ. Of a search, `page_token` and `min_revision` may. Tokens stay valid when the server restarts.
 
 A reply has about 3 MiB at most, but for one whose first item alone is larger: that has 8 MiB at most, unless the operator
 has raised the limit of requests. gRPC's libraries accept replies of 4 MiB unless a client sets another limit.

@@ -1070,8 +1070,8 @@ class AssembleContextResponse(_message.Message):
     revision: _builtins.int
     """The revision that the reply shows."""
     unanswered: _builtins.int
-    """How many of the newest messages are not in because they are half of a tool call, which no model accepts: a call
-    without all of its results, or a result without its call.
+    """How many messages since the first recent one that is in are not in because they are half of a tool call, which no model
+    accepts: a call without all of its results, or a result without its call.
     """
     unrelated: _builtins.int
     """How many messages the search found that are not relevant to the query and are not in: see `include_unrelated`."""

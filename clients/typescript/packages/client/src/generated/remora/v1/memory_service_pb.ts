@@ -970,8 +970,8 @@ export type AssembleContextResponse = Message<"remora.v1.AssembleContextResponse
   earlier?: Message$1 | undefined;
 
   /**
-   * How many of the newest messages are not in because they are half of a tool call, which no model accepts: a call
-   * without all of its results, or a result without its call.
+   * How many messages since the first recent one that is in are not in because they are half of a tool call, which no model
+   * accepts: a call without all of its results, or a result without its call.
    *
    * @generated from field: int32 unanswered = 11;
    */
