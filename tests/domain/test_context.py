@@ -488,6 +488,21 @@ def test_what_is_said_before_the_first_user_is_left_out_and_it_is_said() -> None
     assert [item.reason for item in recalling.items[1:]] == ["one of the newest messages"] * 3
 
 
+def test_a_greeting_is_not_told_as_left_out_before_a_turn_that_has_no_room() -> None:
+    talk = [message(number, role="user" if number in (2, 5) else "assistant") for number in range(1, 8)]
+    talk[2] = message(3, "long " * 50, role="assistant")
+    told = set[tuple[bool, bool]]()
+    for budget in range(20, 200):
+        try:
+            context = assemble(Conversations(talk, places(2)), max_tokens=budget, search=SearchOptions())
+        except BudgetTooSmall:
+            continue
+        if 2 in sequences(context):
+            told.add((3 in sequences(context), any("left out" in item.reason for item in context.items)))
+
+    assert told == {(False, False), (True, True)}
+
+
 def test_a_second_result_of_a_call_is_left_out_and_it_is_said() -> None:
     talk = [message(1), message(2, role="assistant", calls=["x"])]
     talk += [message(number, role="tool", answers=["x"]) for number in (3, 4)]
