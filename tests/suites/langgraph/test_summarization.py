@@ -277,9 +277,9 @@ def test_a_window_with_room_is_asked_about_once(server: Server, tenant: str, mon
     asked: list[str] = []
     read = Calls.read
 
-    def told(calls: Calls, method: Any, request: Any, timeout: float | None = None) -> Any:  # noqa: ANN401 - any read
+    def told(calls: Calls, method: Any, request: Any, *others: Any) -> Any:  # noqa: ANN401 - any read
         asked.append(type(request).__name__)
-        return read(calls, method, request, timeout)
+        return read(calls, method, request, *others)
 
     monkeypatch.setattr(Calls, "read", told)
     node = SummarizationNode(
