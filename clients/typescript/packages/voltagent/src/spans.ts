@@ -17,6 +17,12 @@ const LARGEST_NAME_BYTES = 1_024;
 const LARGEST_MESSAGE_BYTES = 65_536;
 /** Also of the attributes of a link. */
 const LARGEST_RESOURCE_BYTES = 65_536;
+const LARGEST_SCOPE_BYTES = 512;
+const LARGEST_SEVERITY_BYTES = 64;
+/** Events, or links, of a span. */
+const MOST_LISTED = 1_000;
+/** The attributes of all events of a span together; those of its links take half of that at most. */
+const LARGEST_EVENTS_BYTES = 1024 * 1024;
 
 /** How each field of a span is stored; kinds are numbered from 1 there. */
 const FIELDS: { [Field in keyof ObservabilitySpan]?: (value: never) => Span } = {
@@ -30,8 +36,10 @@ const FIELDS: { [Field in keyof ObservabilitySpan]?: (value: never) => Span } = 
   status: ({ code, message = "" }: ObservabilitySpan["status"]) => ({
     status: { code: code as number, message: shortened(message, LARGEST_MESSAGE_BYTES) },
   }),
-  events: (events: ObservabilitySpan["events"]) => ({ events: (events ?? []).map(storedEvent) }),
-  links: (links: ObservabilitySpan["links"]) => ({ links: (links ?? []).map(storedLink) }),
+  events: (events: ObservabilitySpan["events"]) => ({ events: storedEvents(events ?? []) }),
+  links: (links: ObservabilitySpan["links"]) => ({
+    links: together((links ?? []).slice(0, MOST_LISTED), storedLink, LARGEST_EVENTS_BYTES / 2),
+  }),
   resource: (resource: unknown) => ({ resource: storedPart(resource, LARGEST_RESOURCE_BYTES) }),
   instrumentationScope: (scope: ObservabilitySpan["instrumentationScope"]) => (scope ? { scope: scopeIn(scope) } : {}),
 };
@@ -47,7 +55,6 @@ const PATHS: { [Field in keyof ObservabilitySpan]?: string } = {
 
 /** The record that a span is stored as. It is its user's, if its attributes name one. */
 export function storedSpan(span: ObservabilitySpan): Span {
-  const userId = span.attributes?.["user.id"];
   const { duration, ...others } = span;
   const follows =
     duration === undefined || duration === between(timestampOf(span.startTime), timestampOf(span.endTime));
@@ -55,16 +62,20 @@ export function storedSpan(span: ObservabilitySpan): Span {
     ...fieldsOf(follows ? others : span),
     traceId: span.traceId,
     spanId: span.spanId,
-    ...(typeof userId === "string" && { userId }),
+    ...userIn(span.attributes),
   };
 }
 
-/** What an update changes. */
+/** What an update changes. A span becomes the user's whom its attributes name then. */
 export function spanChanges(updates: Partial<ObservabilitySpan>): { changes: Span; paths: string[] } {
   const required: string[] = ["name", "kind", "startTime", "status"];
   const named = Object.entries(updates).filter(([name, value]) => value !== undefined || !required.includes(name));
   const fields = named.map(([name]) => name as keyof ObservabilitySpan).filter((name) => name in FIELDS);
-  return { changes: fieldsOf(Object.fromEntries(named)), paths: fields.map((name) => PATHS[name] ?? name) };
+  const user = userIn(updates.attributes);
+  return {
+    changes: { ...fieldsOf(Object.fromEntries(named)), ...user },
+    paths: [...fields.map((name) => PATHS[name] ?? name), ...("userId" in user ? ["user_id"] : [])],
+  };
 }
 
 /** The span that was stored. */
@@ -96,19 +107,18 @@ export function spanOf(record: SpanRecord): ObservabilitySpan {
 /** The record that a log is stored as. */
 export function storedLog(log: ObservabilityLogRecord): MessageInitShape<typeof LogRecordSchema> {
   const time = timestampOf(log.timestamp);
-  const userId = log.attributes?.["user.id"];
   return {
     traceId: log.traceId ?? "",
     spanId: log.spanId ?? "",
     traceFlags: log.traceFlags ?? 0,
     severityNumber: log.severityNumber ?? 0,
-    severityText: log.severityText ?? "",
+    severityText: shortened(log.severityText, LARGEST_SEVERITY_BYTES),
     body: storedValue(log.body),
     attributes: storedAttributes(log.attributes),
     resource: storedPart(log.resource, LARGEST_RESOURCE_BYTES),
     ...(time && { time }),
     ...(log.instrumentationScope && { scope: scopeIn(log.instrumentationScope) }),
-    ...(typeof userId === "string" && { userId }),
+    ...userIn(log.attributes),
   };
 }
 
@@ -142,17 +152,48 @@ function timed(field: "startTime" | "endTime", text: string | undefined): Span {
   return time === undefined ? {} : { [field]: time };
 }
 
-function storedEvent({ name, timestamp, attributes }: ObservabilitySpan["events"][number]) {
+/** The user whom attributes name, as a field of a record. */
+function userIn(attributes: Readonly<Record<string, unknown>> | undefined): { userId?: string } {
+  const userId = attributes?.["user.id"];
+  return typeof userId === "string" ? { userId } : {};
+}
+
+/** The first events of many, with how many there were. */
+function storedEvents(events: ObservabilitySpan["events"]) {
+  if (events.length <= MOST_LISTED) {
+    return together(events, storedEvent, LARGEST_EVENTS_BYTES);
+  }
+  const first = together(events.slice(0, MOST_LISTED - 1), storedEvent, LARGEST_EVENTS_BYTES);
+  return [...first, { name: `… (${events.length.toLocaleString("en")} events)`, attributes: new Uint8Array() }];
+}
+
+/** All elements, with less of the attributes of each where they are too large together. */
+function together<T, Stored extends { attributes: Uint8Array }>(
+  elements: readonly T[],
+  stored: (element: T, mostBytes?: number) => Stored,
+  mostBytes: number,
+): Stored[] {
+  const whole = elements.map((element) => stored(element));
+  const bytes = whole.reduce((sum, { attributes }) => sum + attributes.length, 0);
+  const share = Math.floor(mostBytes / elements.length);
+  return bytes <= mostBytes ? whole : elements.map((element) => stored(element, share));
+}
+
+function storedEvent({ name, timestamp, attributes }: ObservabilitySpan["events"][number], mostBytes?: number) {
   const time: Timestamp | undefined = timestampOf(timestamp);
-  return { name: shortened(name, LARGEST_NAME_BYTES), attributes: storedAttributes(attributes), ...(time && { time }) };
+  const kept = storedAttributes(attributes, mostBytes);
+  return { name: shortened(name, LARGEST_NAME_BYTES), attributes: kept, ...(time && { time }) };
 }
 
 function eventOf({ name, time, attributes }: SpanRecord["events"][number]) {
   return { name, timestamp: isoOf(time), ...present({ attributes: decodeJson(attributes) }) };
 }
 
-function storedLink({ traceId, spanId, attributes }: NonNullable<ObservabilitySpan["links"]>[number]) {
-  return { traceId, spanId, attributes: storedPart(attributes, LARGEST_RESOURCE_BYTES) };
+function storedLink(
+  { traceId, spanId, attributes }: NonNullable<ObservabilitySpan["links"]>[number],
+  mostBytes = LARGEST_RESOURCE_BYTES,
+) {
+  return { traceId, spanId, attributes: storedPart(attributes, Math.min(mostBytes, LARGEST_RESOURCE_BYTES)) };
 }
 
 function linkOf({ traceId, spanId, attributes }: SpanRecord["links"][number]) {
@@ -160,7 +201,7 @@ function linkOf({ traceId, spanId, attributes }: SpanRecord["links"][number]) {
 }
 
 function scopeIn({ name, version = "" }: { name: string; version?: string }) {
-  return { name, version };
+  return { name: shortened(name, LARGEST_SCOPE_BYTES), version: shortened(version, LARGEST_SCOPE_BYTES) };
 }
 
 function scopeOf({ name, version }: { name: string; version: string }) {

@@ -26,7 +26,8 @@ export function storedAttributes(
 ): Uint8Array {
   const members = Object.entries(attributes ?? {});
   const ofEach = (bytes: number) => Object.fromEntries(members.map(([name, value]) => [name, kept(value, bytes)]));
-  return fitting(attributes, ofEach, mostBytes) ?? encodeJson({ beginning: kept(attributes, KEPT_BYTES) });
+  const beginningBytes = Math.min(KEPT_BYTES, Math.floor(mostBytes / 8)); // JSON may take six bytes for one
+  return fitting(attributes, ofEach, mostBytes) ?? encodeJson({ beginning: kept(attributes, beginningBytes) });
 }
 
 /** A value, such as the body of a log, in JSON; if it is too large, its beginning. */

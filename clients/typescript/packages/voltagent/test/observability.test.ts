@@ -83,6 +83,44 @@ describe("spans", () => {
     assert.deepEqual(await storage.getSpan("a"), { ...span("t", "a"), ...changed, name: "renamed" });
   });
 
+  test("a span is deleted with the user whom an update names", async () => {
+    await storage.addSpan(span("t", "a"));
+    await storage.updateSpan("a", { attributes: { "user.id": "ann", input: "my secret" } });
+
+    await storage.client.users.deleteUser({ userId: "ann" });
+
+    assert.equal(await storage.getSpan("a"), null);
+  });
+
+  test("a span with very many or very large events, or long names, is stored and ends", async () => {
+    const event = (attributes = {}) => ({ name: "e", timestamp: at(1), attributes });
+    const many = Array.from({ length: 1_500 }, () => event({ n: 1, text: '"'.repeat(900) }));
+    const link = { traceId: "x", spanId: "y", attributes: { text: "\u0001".repeat(60_000) } };
+    await storage.addSpan(span("t", "many"));
+    await storage.addSpan(span("t", "large", 0, { instrumentationScope: { name: "n".repeat(600), version: "1" } }));
+
+    await storage.updateSpan("many", {
+      events: many,
+      links: Array.from({ length: 1_500 }, () => link),
+      endTime: at(2),
+    });
+    const large = Array.from({ length: 6 }, () => event({ text: "x".repeat(900_000), short: 1 }));
+    await storage.updateSpan("large", { events: large, endTime: at(2) });
+
+    const ended = await storage.getSpan("many");
+    assert.equal(ended?.endTime, at(2));
+    assert.deepEqual([ended.events.length, ended.links?.length], [1_000, 1_000]);
+    assert.equal(ended.events.at(-1)?.name, "… (1,500 events)");
+    assert.equal(ended.events[0]?.attributes?.["n"], 1);
+    const { events = [], instrumentationScope } = (await storage.getSpan("large")) ?? {};
+    assert.deepEqual(
+      events.map(({ attributes }) => attributes?.["short"]),
+      Array(6).fill(1),
+    );
+    assert.match(String(events[0]?.attributes?.["text"]), /^x+ … \(900,000 bytes\)$/);
+    assert.match(instrumentationScope?.name ?? "", /^n+ … \(600 bytes\)$/);
+  });
+
   test("an update waits until the span is added, for which VoltAgent does not", async () => {
     const client = new Remora(options);
     const { saveSpans } = client.history;
@@ -300,10 +338,10 @@ describe("logs", () => {
     assert.deepEqual(await storage.getLogsByTraceId("missing"), []);
   });
 
-  test("of a body and of attributes that are too long the beginning is kept", async () => {
+  test("of a body, attributes and a severity that are too long the beginning is kept", async () => {
     const long = "é".repeat(1 << 20);
     await storage.saveLogRecord(log(long, 3, { ...of("l", "a"), attributes: { long, k: 1 } }));
-    await storage.saveLogRecord(log({ long }, 4, of("l", "a")));
+    await storage.saveLogRecord(log({ long }, 4, { ...of("l", "a"), severityText: "s".repeat(100) }));
 
     const [first, second] = await storage.getLogsByTraceId("l");
 
@@ -311,6 +349,7 @@ describe("logs", () => {
     assert.match(String(first?.attributes?.["long"]), /^é{8000,} … \(2,097,152 bytes\)$/);
     assert.equal(first?.attributes?.["k"], 1);
     assert.match(String(second?.body), /^\{"long":"é{8000,} … \(2,097,163 bytes\)$/);
+    assert.match(second?.severityText ?? "", /^s+ … \(100 bytes\)$/);
   });
 
   test("an empty id is none: it has no logs and no spans", async () => {
