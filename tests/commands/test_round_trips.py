@@ -22,8 +22,9 @@ from remora.v1 import history_service_pb2 as history
 from remora.v1 import memory_item_pb2
 from remora.v1 import memory_service_pb2 as memory
 from remora.v1 import transfer_service_pb2 as transfers
+from remora.v1.span_pb2 import SpanKind
 from remora.v1.working_memory_pb2 import WorkingMemoryScope
-from remora_server.commands.records import parse_line, parse_record, record_line
+from remora_server.commands.records import LineError, parse_line, parse_record, record_line
 from remora_server.domain.status import ModelStatus
 from remora_server.rpc.handlers.exported import conversation_of
 from remora_server.storage.transfer.exports import CONVERSATIONS_AT_ONCE
@@ -150,6 +151,9 @@ STORE_ITEMS = st.fixed_dictionaries(
     optional={"user_id": OWNERS, "ttl": st.just(Duration(seconds=3_600)), "vectors": STORED_VECTORS},
 )
 PLANE = st.lists(st.floats(width=32, allow_nan=False, allow_infinity=False), min_size=2, max_size=2)
+SPANS = st.fixed_dictionaries(
+    {"trace_id": KEYS, "span_id": KEYS, "start_time": TIMES, "kind": st.sampled_from(SpanKind.values())}
+)
 POINTS = st.fixed_dictionaries(
     {"id": KEYS, "values": PLANE.map(lambda vector: struct.pack("<2f", *vector))},
     optional={"content": TEXTS, "metadata": BYTES, "attributes": ATTRIBUTES},
@@ -200,7 +204,7 @@ OF_NO_CONVERSATION = st.one_of(
     requests("AddTimelineEvents", events=some(named(run_id=KEYS, sequence=st.integers(-1, 1)))),
     requests("SaveHistoryEntry", entry=named(agent_id=KEYS, conversation_id=NAMES, user_id=OWNERS)),
     requests("SaveEntrySteps", steps=some(named(entry_id=KEYS, step_index=st.integers(0, 2)))),
-    requests("SaveSpans", spans=some(st.fixed_dictionaries({"trace_id": KEYS, "span_id": KEYS, "start_time": TIMES}))),
+    requests("SaveSpans", spans=some(SPANS)),
     requests("SaveLogRecords", records=some(st.fixed_dictionaries({"time": TIMES, "attributes": JSON, "body": BYTES}))),
 )
 
@@ -465,3 +469,17 @@ def test_an_item_is_imported_whatever_filters_see_of_it(caller: DirectCaller) ->
 
     assert imported(target, lines, [1000]) == 1
     assert exported(target, 1000) == lines
+
+
+def test_a_spans_own_kind_stands_beside_that_of_its_line_also_in_older_files() -> None:
+    record = transfers.Record(span={"trace_id": "t", "span_id": "s", "kind": SpanKind.SPAN_KIND_CLIENT})  # type: ignore[arg-type]
+    line = record_line(record)
+
+    assert line.startswith(b'{"kind":"span",')
+    older = line.replace(b',"span_kind":"SPAN_KIND_CLIENT"', b"").replace(b'"span"', b'"SPAN_KIND_CLIENT"')
+    assert [parse_record(parse_line(each)) for each in (line, older)] == [record, record]
+
+
+def test_half_a_surrogate_pair_breaks_a_line() -> None:
+    with pytest.raises(LineError, match="is not a record of the kind workflow_run"):
+        parse_record(parse_line(rb'{"kind":"workflow_run","status":"\ud800"}'))

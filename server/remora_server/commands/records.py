@@ -2,7 +2,8 @@
 
 The first line is `{"kind":"format","version":1}`, with `user_id` or `conversation_id` if only that was exported. The
 last one is `{"kind":"end","records":3}`: a file without it is not complete.
-A record is its message in proto3's JSON with the contract's names: bytes in base64, 64-bit integers as text.
+A record is its message in proto3's JSON with the contract's names: bytes in base64, 64-bit integers as text. A field of
+its own that is called `kind`, which a span has, is `span_kind` there.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from typing import Any
 from google.protobuf.json_format import MessageToDict, ParseDict, ParseError
 from google.protobuf.message import Message
 
+from remora.v1.span_pb2 import SpanKind
 from remora.v1.transfer_service_pb2 import Record
 
 FORMAT_VERSION = 1
@@ -55,9 +57,16 @@ def _line(value: dict[str, Any]) -> bytes:
 
 def record_line(record: Record) -> bytes:
     """A record's line: the same bytes for the same record."""
-    kind = record.WhichOneof("kind")
-    fields = _sorted(MessageToDict(getattr(record, str(kind)), preserving_proto_field_name=True))
-    return _line({"kind": kind, **fields})
+    kind = str(record.WhichOneof("kind"))
+    fields = MessageToDict(getattr(record, kind), preserving_proto_field_name=True)
+    if "kind" in fields:
+        fields[_own_kind(kind)] = fields.pop("kind")
+    return _line({"kind": kind, **_sorted(fields)})
+
+
+def _own_kind(kind: str) -> str:
+    """What a line calls the field `kind` of its record."""
+    return f"{kind}_kind"
 
 
 def _sorted(value: Any) -> Any:  # noqa: ANN401 - JSON
@@ -95,13 +104,17 @@ def require_format(value: dict[str, Any]) -> None:
 def parse_record(value: dict[str, Any]) -> Record:
     """The record of a line's object. Raises LineError."""
     kind = value.pop("kind")
+    if kind in SpanKind.keys():  # noqa: SIM118 - an enum of protobuf
+        value[_own_kind("span")], kind = kind, "span"  # files have such lines in which the span's kind is the line's
     if kind not in KINDS:
         raise LineError(f"has the unknown kind {kind}")
+    if _own_kind(kind) in value:
+        value["kind"] = value.pop(_own_kind(kind))
     record = Record()
     part: Message = getattr(record, kind)
     part.SetInParent()
     try:
         ParseDict(value, part)
-    except ParseError as error:
+    except (ParseError, SystemError) as error:  # the latter for half a surrogate pair where a name is expected
         raise LineError(f"is not a record of the kind {kind}: {' '.join(str(error).split())}") from None
     return record
