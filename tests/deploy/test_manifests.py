@@ -327,6 +327,15 @@ def test_the_tenants_of_client_certificates_come_from_a_config_map(tmp_path: Pat
 
 
 @pytest.mark.skipif(shutil.which("helm") is None, reason="helm is not installed")
+@pytest.mark.parametrize(("values", "strategy"), [("{data: {claim: mine}}", {"type": "Recreate"}), ("{}", None)])
+def test_a_claim_of_ones_own_is_used_by_one_pod_at_a_time(tmp_path: Path, values: str, strategy: object) -> None:
+    made = yaml.safe_load_all(rendered_with(values, tmp_path).stdout)
+    [deployment] = [each for each in made if each and each["kind"] == "Deployment"]
+
+    assert deployment["spec"].get("strategy") == strategy
+
+
+@pytest.mark.skipif(shutil.which("helm") is None, reason="helm is not installed")
 def test_the_sidecar_has_the_environment_variables_that_are_given(tmp_path: Path) -> None:
     key = "{name: KEY, valueFrom: {secretKeyRef: {name: embeddings, key: token}}}"
     settings = "{embedding_url: 'http://e/v1', embedding_model: e5, embedding_api_key_variable: KEY}"
