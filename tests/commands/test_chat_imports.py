@@ -84,6 +84,13 @@ def test_lines_with_one_message_each_are_one_conversation(importing: Importing) 
     assert importing.messages("support", "ana") == TURNS
 
 
+def test_empty_lines_before_the_first_message_are_passed_over(importing: Importing) -> None:
+    code, said = importing.run(["", " ", *TURNS], "--conversation", "support")
+
+    assert (code, said) == (0, ["4 messages imported"])
+    assert importing.messages("support") == TURNS
+
+
 def test_an_id_that_no_conversation_can_have_is_named_and_the_line_names_the_conversation(importing: Importing) -> None:
     ids = [7, "x" * 513, "\ud800", "", None]
     half = "id has half of a surrogate pair at character 0, U+D800"

@@ -183,6 +183,8 @@ def test_states_of_workflows_are_runs(file: VoltAgent) -> None:
     assert (own.create_time.ToDatetime(UTC), own.update_time.ToDatetime(UTC)) == (time(MARCH), time(APRIL))
     assert runs["gone"].cancellation.cancel_time.ToDatetime(UTC) == time(MARCH)
     assert runs["gone"].context == b""
+    assert runs["gone"].end_time.ToDatetime(UTC) == time(APRIL)
+    assert not own.HasField("end_time")
     assert (runs["odd"].status, runs["odd"].other_status) == (workflow_pb2.WORKFLOW_STATUS_OTHER, "paused")
 
 
@@ -239,7 +241,7 @@ def test_what_differs_is_named_and_left_as_it_is(file: VoltAgent) -> None:
     assert code == 1
     assert said == [
         "table voltagent_memory_messages, row 2 (message '1'): Remora has another parts, text",
-        "table voltagent_memory_workflow_states, row 1 (workflow run 'run'): Remora has another status",
+        "table voltagent_memory_workflow_states, row 1 (workflow run 'run'): Remora has another end_time, status",
         "remora: 2 of 6 records are not in Remora as in the file",
     ]
     assert file.texts("c") == ["text 0", "text 1", "text 2", "text 3"]

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from itertools import chain
@@ -44,19 +45,21 @@ class Lines:
         self.bytes = 0
         self.records = 0
         self._stream = stream
-        self._first: bytes | None = None
+        self._looked_at: deque[bytes] = deque()
 
     @property
     def are_chat(self) -> bool:
-        """Whether they are OpenAI chat messages and not an export. Looks at the first line without consuming it."""
-        if self._first is None:
-            self._first = self._stream.readline(LONGEST_LINE)
-        return is_chat_line(self._first)
+        """Whether they are OpenAI chat messages and not an export. Looks at the first line that is not empty, without
+        consuming any.
+        """
+        while not self._looked_at or self._looked_at[-1].isspace():
+            self._looked_at.append(self._stream.readline(LONGEST_LINE))
+        return is_chat_line(self._looked_at[-1])
 
     def numbered(self) -> Iterator[Line]:
         """The lines as they are."""
-        first, self._first = self._first, None
-        return numbered(chain([] if first is None else [first], self._lines()), Path(self.name).name)
+        looked_at, self._looked_at = self._looked_at, deque()
+        return numbered(chain(looked_at, self._lines()), Path(self.name).name)
 
     def _lines(self) -> Iterator[bytes]:
         while line := self._stream.readline(LONGEST_LINE):
@@ -87,8 +90,7 @@ class Lines:
             )
 
     def _read(self) -> bytes:
-        first, self._first = self._first, None
-        line = self._stream.readline(LONGEST_LINE) if first is None else first
+        line = self._looked_at.popleft() if self._looked_at else self._stream.readline(LONGEST_LINE)
         self.number += 1
         self.bytes += len(line)
         return line

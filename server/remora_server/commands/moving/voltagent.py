@@ -55,6 +55,7 @@ _STATUSES = {
     "cancelled": WORKFLOW_STATUS_CANCELLED,
     "error": WORKFLOW_STATUS_ERROR,
 }
+_ENDED = frozenset({"completed", "cancelled", "error"})
 _OF_CONVERSATION = "WHERE conversation_id = ? ORDER BY rowid"
 
 Placed = tuple[Record, Row]
@@ -234,6 +235,8 @@ def _run(row: Row) -> Placed:
     )
     for column in ("input", "output", "workflow_state", "events"):
         setattr(own, column, json_columns.data(row, column))
+    if status in _ENDED:
+        own.end_time.CopyFrom(own.update_time)  # as VoltAgent's adapter takes it
     _suspend(row, own)
     _cancel(row, own)
     return Record(workflow_run=own), row
