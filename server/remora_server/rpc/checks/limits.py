@@ -483,16 +483,11 @@ def _imported_fact(fact: Fact) -> None:
         raise Violation(f"must be at least {least:,}: each source is one", "mentions")
     if fact.confidence <= 0:
         raise Violation("must be more than 0", "confidence")
-    _require_no_end_before(fact, "valid_to", "valid_from")
-    _require_no_end_before(fact, "cease_time", "record_time")
+    ends = wire.optional_micros(fact, "valid_to")
+    if ends is not None and ends < wire.micros(fact.valid_from):
+        raise Violation("must not be before valid_from", "valid_to")
     if fact.cease_time.seconds < 0:
         raise Violation("must not be before 1970", "cease_time")
-
-
-def _require_no_end_before(fact: Fact, end: str, begin: str) -> None:
-    ends = wire.optional_micros(fact, end)
-    if ends is not None and ends < wire.micros(getattr(fact, begin)):
-        raise Violation(f"must not be before {begin}", end)
 
 
 def _imported_vector(dimension_of: DimensionOf, given: Fact | MemoryItem) -> None:
