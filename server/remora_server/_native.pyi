@@ -165,6 +165,11 @@ def next_panic(timeout: float) -> tuple[str, str, int, int] | None:
 def new_id() -> str:
     """A new UUIDv7 (RFC 9562) as text: unique, and ordered by the millisecond in which it was made."""
 
+# Digests.
+
+def digests(contents: Sequence[bytes]) -> list[int]:
+    """Return the BLAKE2b digest (RFC 7693) of 8 bytes of each content, read as a little-endian number."""
+
 # core
 
 class EncoderClosed(Exception):

@@ -20,6 +20,7 @@ from remora_server.domain.receipts import (
     ReceiptPage,
     ReceiptQuery,
     ReplyItem,
+    digest,
 )
 from remora_server.domain.workflows import PartPosition
 
@@ -137,7 +138,7 @@ def _item(item: ReplyItem, owner: str, uid: int) -> ReceiptItem:
         message_id=message.id,
         sequence=message.sequence,
         revision=message.revision,
-        digest=item.digest,
+        digest=digest(item.content),
         rest=item.rest,
     )
 

@@ -10,6 +10,7 @@ use pyo3::prelude::*;
 mod allocator;
 mod chats;
 mod core;
+mod digests;
 mod encoder;
 mod errors;
 mod filters;
@@ -31,6 +32,7 @@ mod vectors;
 fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     chats::register(module)?;
     core::register(module)?;
+    digests::register(module)?;
     encoder::register(module)?;
     errors::register(module)?;
     filters::register(module)?;

@@ -65,9 +65,9 @@ class ReplyItem(Struct, frozen=True, gc=False):
     fact: bytes = b""
 
     @property
-    def digest(self) -> int:
-        """What a receipt names it by."""
-        return digest(self.encoded + self.fact)
+    def content(self) -> bytes:
+        """That by whose digest a receipt names it."""
+        return self.encoded + self.fact
 
 
 class ReceiptDraft(Struct, frozen=True):

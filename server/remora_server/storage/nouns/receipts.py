@@ -15,6 +15,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from remora.v1.message_pb2 import Message
+from remora_server import _native
 from remora_server.domain.calls import Outcome, Read, Write
 from remora_server.domain.context_items import MEMORY_ID
 from remora_server.domain.errors import ConversationNotFound, ReceiptNotFound
@@ -351,8 +352,10 @@ class Receipts:
             item_rests=[item.rest for item in draft.items],
         )
         found = _Found(self._known, self._windows, expire_time)
-        missing = list(_name_items(stored, owner, draft.items, found))
-        facts = [_fact(item, owner, write.tenant_id) for item in draft.items if item.fact_id]
+        digests = _native.digests([item.content for item in draft.items])
+        missing = list(_name_items(stored, owner, draft.items, digests, found))
+        marked = zip(draft.items, digests, strict=True)
+        facts = [_fact(item, owner, write.tenant_id, each) for item, each in marked if item.fact_id]
         facts = [fact for fact in facts if not self._has_fact(fact, expire_time)]
         if draft.conversation_id:
             stored.request_digest = digest(draft.request)
@@ -468,14 +471,14 @@ def _put(drawn: _Drawn) -> Put:
 
 
 def _name_items(
-    stored: StoredReceipt, owner: ReceiptScope, items: Sequence[ReplyItem], found: _Found
+    stored: StoredReceipt, owner: ReceiptScope, items: Sequence[ReplyItem], digests: Sequence[int], found: _Found
 ) -> Iterator[_Content]:
-    """Put the names of items into a receipt, and give the contents that are missing."""
+    """Put the names of items into a receipt, among them their digests, and give the contents that are missing."""
     own_uid, own_user = owner.conversation_uid, owner.user_id
     scopes: dict[tuple[str, int, str], int] = {}
     names: list[tuple[int, int, int, str, int]] = []
-    for item in items:
-        uid, marked = item.uid or own_uid, item.digest
+    for item, marked in zip(items, digests, strict=True):
+        uid = item.uid or own_uid
         known = found.get((uid, "" if item.uid else own_user, marked))
         if item.fact_id:
             uid, known = OF_FACT, _Known(own_user, item.fact_id, OF_FACT, 0)
@@ -510,10 +513,8 @@ def _content(item: ReplyItem, owner: ReceiptScope, uid: int, marked: int) -> _Co
     return _Content(content, uid, message.id)
 
 
-def _fact(item: ReplyItem, owner: ReceiptScope, tenant_id: str) -> _Fact:
-    stored = ReceiptFact(
-        user_id=owner.user_id, fact_id=item.fact_id, digest=item.digest, data=item.encoded, fact=item.fact
-    )
+def _fact(item: ReplyItem, owner: ReceiptScope, tenant_id: str, marked: int) -> _Fact:
+    stored = ReceiptFact(user_id=owner.user_id, fact_id=item.fact_id, digest=marked, data=item.encoded, fact=item.fact)
     return _Fact(stored, tenant_id)
 
 
