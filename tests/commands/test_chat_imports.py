@@ -229,6 +229,48 @@ def test_an_import_that_fails_on_its_way_is_told_to_be_repeated(
     assert said.endswith("; run the command again: what it has stored is not stored twice\n")
 
 
+def test_a_message_that_the_server_would_refuse_is_left_out(importing: Importing) -> None:
+    long = {"id": "c1", "type": "function", "function": {"name": "x" * 257, "arguments": "{}"}}
+    calling = {"role": "assistant", "content": None, "tool_calls": [long]}
+
+    code, said = importing.run([{"messages": TURNS[:1]}, {"messages": [TURNS[0], calling, TURNS[1]]}])
+
+    assert code == 0
+    assert said == [
+        "line 2, message 2 is skipped: tool_calls[0].name: has 257 bytes; at most 256 are allowed",
+        "3 messages imported",
+    ]
+    assert importing.messages("chat-2") == [TURNS[0], TURNS[1]]
+
+
+def test_a_message_larger_than_a_request_is_named(importing: Importing) -> None:
+    function = {"name": "track", "arguments": json.dumps({"a": "x" * 900_000})}
+    calls = [{"id": f"c{number}", "type": "function", "function": function} for number in range(6)]
+
+    code, said = importing.run([{"messages": [TURNS[0], {"role": "assistant", "content": None, "tool_calls": calls}]}])
+
+    assert code == 1
+    assert said[0].startswith(f"remora: {importing.file}: line 1, message 2: the request is larger than ")
+    assert said[0].endswith("; 1 message was imported before")
+
+
+def test_a_message_that_only_the_server_refuses_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "chat.jsonl"
+    file.write_text("\n".join(json.dumps(turn) for turn in TURNS))
+    endpoint = f"unix:{tmp_path}/s"
+    path = "messages[2].tool_calls[0].name"
+    metadata, violations = (("field", path),), ((path, "is not taken"),)
+    refusal = Failure(StatusCode.INVALID_ARGUMENT, "INVALID_FIELD", metadata, violations)
+
+    with ScriptedServer(endpoint) as server:
+        server.answer("GetConversation", lambda _: Failure(StatusCode.NOT_FOUND, "CONVERSATION_NOT_FOUND"))
+        server.answer("AppendMessages", lambda _: refusal)
+        code = main(["import", str(file), "--endpoint", endpoint])
+
+    assert code == 1
+    assert capsys.readouterr().err.startswith(f"remora: {file}: line 3, message 1: ")
+
+
 def test_a_role_that_no_model_knows_is_left_out(importing: Importing) -> None:
     _, said = importing.run([{"role": "usr", "content": "typo"}, TURNS[0]])
 

@@ -11,13 +11,16 @@ import zlib
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from remora import Message
 from remora._bounds import Id
 from remora._checks import check_of
 from remora.errors import InvalidFieldError
 from remora.messages import CHAT_KEYS
+from remora.v1 import message_pb2
+from remora_server.domain.errors import InvalidField
+from remora_server.rpc.checks.limits import Limits
 
 CONVERSATION_KEYS = frozenset({"messages", "id"})
 LARGEST_GROUP, GROUP_BYTES = 500, 1 << 20
@@ -25,14 +28,26 @@ LARGEST_GROUP, GROUP_BYTES = 500, 1 << 20
 Report = Callable[[str], None]
 
 _ID = check_of(Id)
+_REQUIRE_LEGAL = Limits(lambda _model: 0).rules(message_pb2.Message)
+"""The server's own check. A conversation whose messages it passes is not refused in the middle."""
 
 
 class ChatGroup(Struct):
-    """Consecutive messages of one conversation that are appended at once. `position`: the bytes read so far."""
+    """Consecutive messages of one conversation that are appended at once, each with its place in the file, such as
+    `line 3, message 2`. `position`: the bytes read so far.
+    """
 
     conversation_id: str
-    messages: list[Message]
-    position: int
+    position: int = 0
+    messages: list[Message] = field(default_factory=list)
+    places: list[str] = field(default_factory=list)
+
+    def place_of(self, path: str) -> str:
+        """The place of the message that a field's path such as `messages[3].name` leads to; without one, all places."""
+        number = path.removeprefix("messages[").partition("]")[0]
+        if number.isdigit():
+            return self.places[int(number)]
+        return " to ".join(dict.fromkeys((self.places[0], self.places[-1])))
 
 
 class Line(Struct, frozen=True):
@@ -68,7 +83,7 @@ def chat_groups(lines: Iterable[Line], name: str, report: Report) -> Iterator[Ch
     Each message gets an id from the file's name and its place there, so that a second import replaces it and adds
     nothing, and another file adds its messages to the same conversation.
     """
-    group = ChatGroup(name, [], 0)
+    group = ChatGroup(name)
     size = 0
     for line in lines:
         conversation_id, messages = _conversation(line, name, report)
@@ -76,9 +91,12 @@ def chat_groups(lines: Iterable[Line], name: str, report: Report) -> Iterator[Ch
             is_full = len(group.messages) == LARGEST_GROUP or size + len(line.content) > GROUP_BYTES
             if group.messages and (is_full or conversation_id != group.conversation_id):
                 yield group
-                group, size = ChatGroup(conversation_id, [], 0), 0
+                group, size = ChatGroup(conversation_id), 0
             group.conversation_id = conversation_id
-            group.messages += _message(message, line, index, report)
+            place = f"line {line.number}, message {index + 1}"
+            for read in _message(message, line, index, place, report):
+                group.messages.append(read)
+                group.places.append(place)
             group.position = line.position
             size += len(line.content) // len(messages)
     if group.messages:
@@ -113,19 +131,20 @@ def _id(given: object, line: Line, numbered: str, report: Report) -> str | None:
     return str(given)
 
 
-def _message(value: object, line: Line, index: int, report: Report) -> list[Message]:
-    """The message; None if the value is not one."""
-    place = f"line {line.number}, message {index + 1}"
+def _message(value: object, line: Line, index: int, place: str, report: Report) -> list[Message]:
+    """The message; none if the value is not one that the server takes."""
     if not isinstance(value, dict) or not isinstance(value.get("role"), str):
         report(f"{place} is skipped: it has no role")
         return []
     _report_unknown(value, CHAT_KEYS, place, report)
     known = {key: part for key, part in value.items() if key in CHAT_KEYS}
     try:
-        return [Message.from_openai(known, id=f"{line.file}-{line.number}-{index + 1}")]
-    except (TypeError, ValueError) as error:
+        message = Message.from_openai(known, id=f"{line.file}-{line.number}-{index + 1}")
+        _REQUIRE_LEGAL(message.to_proto())
+    except (TypeError, ValueError, InvalidField) as error:
         report(f"{place} is skipped: {error}")
         return []
+    return [message]
 
 
 def _report_unknown(value: dict[str, Any], known: frozenset[str], place: str, report: Report) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import chain
 from pathlib import Path
@@ -16,9 +16,9 @@ from typing import Any, BinaryIO
 
 from rich.console import Console
 
-from remora import Remora
-from remora.errors import ConversationNotFoundError
-from remora_server.commands.chat_lines import Line, chat_groups, is_chat_line, numbered
+from remora import AppendedMessage, Conversation, Remora
+from remora.errors import ConversationNotFoundError, InvalidFieldError, MessageTooLargeError, RequestTooLargeError
+from remora_server.commands.chat_lines import ChatGroup, Line, chat_groups, is_chat_line, numbered
 from remora_server.commands.connecting import add_connection_flags, connected
 from remora_server.commands.failures import CommandFailed, Misused
 from remora_server.commands.moving import langgraph_checkpoints, langgraph_store, voltagent, voltagent_copy
@@ -30,6 +30,7 @@ from remora_server.commands.record_groups import Group, RecordRefused
 from remora_server.commands.records import LineError, parse_line, parse_record, require_format, require_kind
 from remora_server.commands.reported import Reported
 from remora_server.domain.calls import DEFAULT_USER
+from remora_server.domain.errors import one_line
 from remora_server.rpc.handlers.exported import conversation_of
 
 STANDARD_INPUT = "-"
@@ -235,13 +236,24 @@ def _import_chat(given: dict[str, Any], lines: Lines, size: int | None, stem: st
                 if group.conversation_id not in checked:
                     _require_own(client, group.conversation_id, given["user"] or DEFAULT_USER, messages)
                     checked.add(group.conversation_id)
-                placed = conversation.append(group.messages).messages
+                placed = _append(conversation, group, lines.name, messages)
             replaced += sum(message.replaced for message in placed)
             messages += len(placed)
             progress.update(task, completed=group.position)
     report.end()
     there = f"; {counted(replaced, 'was replaced', 'were replaced')}" if replaced else ""
     diagnostics().print(f"{counted(messages - replaced, 'message')} imported{there}")
+
+
+def _append(conversation: Conversation, group: ChatGroup, name: str, imported: int) -> Sequence[AppendedMessage]:
+    """Append the group's messages. Raises CommandFailed with their place if the server takes less than this version."""
+    try:
+        return conversation.append(group.messages).messages
+    except (InvalidFieldError, MessageTooLargeError, RequestTooLargeError) as error:
+        place = group.place_of(error.metadata.get("field", ""))
+        raise CommandFailed(
+            f"{name}: {place}: {one_line(error)}; {counted(imported, 'message was', 'messages were')} imported before"
+        ) from error
 
 
 def _require_own(client: Remora, conversation_id: str, user: str, imported: int) -> None:
