@@ -141,6 +141,21 @@ def test_a_file_that_names_a_setting_twice_is_refused(tmp_path: Path, content: s
         load({}, {}, file_of(tmp_path, content))
 
 
+@pytest.mark.parametrize(
+    ("content", "why"),
+    [
+        ("[" * 3_000, "it is nested too deeply"),
+        ("data: 2020-99-99", "month must be in 1..12"),
+        ("threads: !!int x", "invalid literal"),
+    ],
+)
+def test_a_file_that_python_cannot_read_is_named(tmp_path: Path, content: str, why: str) -> None:
+    config = file_of(tmp_path, content)
+
+    with pytest.raises(SettingsError, match=f"^{re.escape(config)} is not YAML: {re.escape(why)}"):
+        load({}, {}, config)
+
+
 def test_the_defaults_follow_the_xdg_base_directories() -> None:
     loaded = load({}, {"XDG_DATA_HOME": "/share"})
 

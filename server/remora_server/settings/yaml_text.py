@@ -10,7 +10,9 @@ class NotYaml(ValueError):
 
 
 def read_yaml(text: str) -> Any:  # noqa: ANN401 - what YAML holds
-    """The value that a text stands for. Raises NotYaml, also for a mapping with a key twice (YAML 1.2, 3.2.1.3)."""
+    """The value that a text stands for. Raises NotYaml, also for a mapping with a key twice (YAML 1.2, 3.2.1.3), for
+    more levels than fit the interpreter's stack, and for dates and numbers that Python cannot hold.
+    """
     import yaml  # noqa: PLC0415 - see the module's first line
 
     class UniqueKeys(yaml.SafeLoader):
@@ -26,5 +28,7 @@ def read_yaml(text: str) -> Any:  # noqa: ANN401 - what YAML holds
 
     try:
         return yaml.load(text, UniqueKeys)  # noqa: S506 - it is a SafeLoader
-    except yaml.YAMLError as error:
+    except (yaml.YAMLError, ValueError) as error:
         raise NotYaml(str(error)) from error
+    except RecursionError as error:
+        raise NotYaml("it is nested too deeply") from error
