@@ -9,7 +9,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from grpc import StatusCode
 from rich.cells import cell_len
+from tests.client.scripted_server import Failure, ScriptedServer
 from tests.commands.terminal import begin, done, on_terminal, remora
 from tests.patience import PATIENCE
 from tests.ports import free_port
@@ -17,6 +19,9 @@ from tests.tokens import token_file
 
 from remora import Image, Media, Message, Remora
 from remora.testing import serve
+from remora.v1.conversation_pb2 import Conversation
+from remora.v1.conversation_service_pb2 import GetConversationResponse, ListMessagesRequest, ListMessagesResponse
+from remora.v1.message_pb2 import Message as WireMessage
 from remora_server.main import main
 
 ESCAPE = re.compile(r"\x1b\[[0-9;]*m")
@@ -235,6 +240,49 @@ def test_messages_are_followed_until_an_interrupt(endpoint: str) -> None:
         process.send_signal(signal.SIGINT)
         assert process.communicate(timeout=PATIENCE) == (b"", b"")
         assert process.returncode == 130
+
+
+@pytest.mark.slow
+def test_a_conversation_that_is_made_again_is_followed_from_its_start(endpoint: str) -> None:
+    with Remora(endpoint, tenant="renewed", timeout=PATIENCE) as memory:
+        chat = memory.conversation("c", user_id="sarah")
+        chat.append([Message("user", "first"), Message("user", "second")])
+        process = begin(endpoint, "log", "c", "--follow", "--json", "--tenant", "renewed", "--user", "sarah")
+        assert process.stdout is not None
+        assert [json.loads(process.stdout.readline())["text"] for _ in range(2)] == ["first", "second"]
+
+        chat.delete()
+        chat.append(Message("user", "anew"))
+        shown = json.loads(process.stdout.readline())
+        chat.append(Message("user", "again"))
+
+        assert (shown["text"], shown["sequence"]) == ("anew", 1)
+        assert json.loads(process.stdout.readline())["text"] == "again"
+        process.send_signal(signal.SIGINT)
+        assert process.communicate(timeout=PATIENCE) == (b"", b"")
+
+
+@pytest.mark.slow
+def test_a_deleted_conversation_is_waited_for_while_it_is_followed(tmp_path: Path) -> None:
+    endpoint = f"unix:{tmp_path}/s"
+    missing = Failure(StatusCode.NOT_FOUND, "CONVERSATION_NOT_FOUND")
+    old, new = (GetConversationResponse(conversation=Conversation(id="c", uid=uid)) for uid in (1, 9))
+    listed = [
+        ListMessagesResponse(messages=[WireMessage(role="user", text=text, sequence=1)]) for text in ("old", "new")
+    ]
+    nothing = ListMessagesResponse()
+
+    with ScriptedServer(endpoint) as server:
+        server.answer("GetConversation", old, new)
+        server.answer("ListMessages", listed[0], missing, missing, nothing, listed[1], nothing)
+        process = begin(endpoint, "log", "c", "--follow", "--json")
+        assert process.stdout is not None
+        shown = [json.loads(process.stdout.readline())["text"] for _ in range(2)]
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=PATIENCE)
+
+    assert shown == ["old", "new"]
+    assert [request.after_sequence for request in server.requests(ListMessagesRequest)][1:5] == [1, 1, 1, 0]
 
 
 @pytest.mark.slow

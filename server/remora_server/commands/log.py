@@ -11,8 +11,9 @@ from typing import Any
 
 from rich.table import Table
 
-from remora import Conversation, ConversationRecord, Message
+from remora import ConversationRecord, Message, Remora
 from remora._printable import printable
+from remora.errors import ConversationNotFoundError
 from remora_server.commands.connecting import add_connection_flags, connected
 from remora_server.commands.failures import Misused
 from remora_server.commands.messages import local_time, message_json, message_line
@@ -48,12 +49,12 @@ def run(given: dict[str, Any]) -> None:
             _show_conversations(found[:limit], given)
             _note(len(found), given)
             return
-        conversation = client.conversation(given["conversation"], user_id=user)
-        messages = conversation.messages(limit + 1, view="all")
+        uid = _uid(client, given) if given["follow"] else 0
+        messages = client.conversation(given["conversation"], user_id=user).messages(limit + 1, view="all")
         newest = _show(messages[-limit:], given, 0)
         _note(len(messages), given)
         if given["follow"]:
-            _follow(conversation, given, newest)
+            _follow(client, given, uid, newest)
 
 
 def _note(found: int, given: dict[str, Any]) -> None:
@@ -66,12 +67,29 @@ def _note(found: int, given: dict[str, Any]) -> None:
         diagnostics().print("nothing was found")
 
 
-def _follow(conversation: Conversation, given: dict[str, Any], newest: int) -> None:
-    """Show new messages until an interrupt."""
+def _follow(client: Remora, given: dict[str, Any], uid: int, newest: int) -> None:
+    """Show new messages until an interrupt. A conversation that is deleted and made again is shown from its start.
+
+    `uid` is the conversation's, `newest` the sequence that was shown last.
+    """
+    conversation = client.conversation(given["conversation"], user_id=given["user"])
     interrupts = _interrupts()
     while not interrupts.wait(FOLLOW_SECONDS):
-        newest = _show(conversation.messages(None, after=newest, oldest_first=True, view="all"), given, newest)
+        try:
+            messages = conversation.messages(None, after=newest, oldest_first=True, view="all")
+            found = _uid(client, given)
+        except ConversationNotFoundError:  # it may be made again
+            continue
+        if found != uid:  # the messages may be of either
+            uid, newest = found, 0
+        else:
+            newest = _show(messages, given, newest)
     raise KeyboardInterrupt
+
+
+def _uid(client: Remora, given: dict[str, Any]) -> int:
+    """The uid of the conversation, whoever owns it. Raises ConversationNotFoundError."""
+    return client.conversation(given["conversation"]).get().uid
 
 
 def _interrupts() -> threading.Event:
