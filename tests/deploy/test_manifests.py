@@ -270,10 +270,12 @@ def rendered(settings: str, directory: Path) -> subprocess.CompletedProcess[str]
     return rendered_with(f"{{settings: {settings}}}", directory)
 
 
-def rendered_with(given: str, directory: Path) -> subprocess.CompletedProcess[str]:
-    """The example's manifests, as helm makes them with these values of the sidecar."""
+def rendered_with(given: str, directory: Path, pod: str = "") -> subprocess.CompletedProcess[str]:
+    """The example's manifests, as helm makes them with these values of the sidecar, and `pod` in the agent's pod."""
     charts = directory / "charts"
     shutil.copytree(CHART.parent, charts, dirs_exist_ok=True)
+    template = charts / "agent" / "templates" / "_agent.tpl"
+    template.write_text(template.read_text("utf-8").replace("\ncontainers:\n", f"\n{pod}\ncontainers:\n"), "utf-8")
     values = directory / "values.yaml"
     values.write_text(f"remora: {given}", "utf-8")
     subprocess.run(
@@ -312,6 +314,26 @@ def test_a_setting_of_another_type_is_refused_by_the_chart(tmp_path: Path, setti
 
     assert refused.returncode != 0
     assert settings.strip("{").split(":")[0] in refused.stderr
+
+
+@pytest.mark.skipif(shutil.which("helm") is None, reason="helm is not installed")
+def test_what_the_pod_sets_stays_even_if_it_is_false_or_zero(tmp_path: Path) -> None:
+    security = "{runAsNonRoot: false, runAsUser: 0, runAsGroup: null, seccompProfile: {type: Unconfined}}"
+    given = "{podSecurityContext: {seccompProfile: {type: Localhost, localhostProfile: remora}}}"
+    pod = f"securityContext: {security}\nterminationGracePeriodSeconds: 0"
+
+    made = yaml.safe_load_all(rendered_with(given, tmp_path, pod).stdout)
+    [spec] = [each["spec"]["template"]["spec"] for each in made if each and each["kind"] == "Deployment"]
+
+    assert spec["securityContext"] == {
+        "runAsNonRoot": False,
+        "runAsUser": 0,
+        "runAsGroup": 65532,
+        "fsGroup": 65532,
+        "fsGroupChangePolicy": "OnRootMismatch",
+        "seccompProfile": {"type": "Unconfined"},
+    }
+    assert spec["terminationGracePeriodSeconds"] == 0
 
 
 @pytest.mark.skipif(shutil.which("helm") is None, reason="helm is not installed")

@@ -4,7 +4,7 @@ remora.pod adds Remora to a pod. It takes a list of the chart's root and the pod
 - the sidecar in front of the init containers, so that it serves before all others start and until all have ended,
 - the volumes of its socket and its data,
 - the socket and REMORA_ENDPOINT in every container,
-- a security context and a grace period, where the pod sets none.
+- the fields of a security context, and a grace period, where the pod does not set them: false and 0 are values, null is none.
 
     spec:
       {{- include "remora.pod" (list . (include "my.pod" . | fromYaml)) | nindent 6 }}
@@ -24,8 +24,16 @@ remora.pod adds Remora to a pod. It takes a list of the chart's root and the pod
 {{- $_ := set $pod "initContainers" $before -}}
 {{- $_ := set $pod "containers" $containers -}}
 {{- $_ := set $pod "volumes" (concat (default list $pod.volumes) (include "remora.volumes" $root | fromYamlArray)) -}}
-{{- $_ := set $pod "securityContext" (merge (default dict $pod.securityContext) $values.podSecurityContext) -}}
-{{- $_ := set $pod "terminationGracePeriodSeconds" (default $values.terminationGracePeriodSeconds $pod.terminationGracePeriodSeconds) -}}
+{{- $security := deepCopy $values.podSecurityContext -}}
+{{- range $field, $value := $pod.securityContext -}}
+{{- if not (kindIs "invalid" $value) -}}
+{{- $_ := set $security $field $value -}}
+{{- end -}}
+{{- end -}}
+{{- $_ := set $pod "securityContext" $security -}}
+{{- if kindIs "invalid" $pod.terminationGracePeriodSeconds -}}
+{{- $_ := set $pod "terminationGracePeriodSeconds" $values.terminationGracePeriodSeconds -}}
+{{- end -}}
 {{- toYaml $pod -}}
 {{- end -}}
 
