@@ -5,6 +5,7 @@
 //! here as well: the apostrophe of Ukrainian or Hebrew is typed in three ways that then still meet.
 
 use unicode_normalization::UnicodeNormalization;
+use unicode_normalization::char::compose;
 
 use super::characters::{Role, Script, fold, is_ignored, role, spelled_out};
 
@@ -67,8 +68,8 @@ impl<F: FnMut(Piece<'_>)> Scanner<F> {
         }
     }
 
-    /// Takes a stretch without ASCII. Normalising it apart from its neighbours changes nothing: an accent that could
-    /// join an ASCII letter would be folded away.
+    /// Takes a stretch without ASCII. Normalising it apart from its neighbours changes no word: an accent that could
+    /// join an ASCII letter would be folded away, and `push` notes that it was there.
     fn push_other(&mut self, stretch: &str) {
         for character in stretch
             .chars()
@@ -86,10 +87,19 @@ impl<F: FnMut(Piece<'_>)> Scanner<F> {
     }
 
     fn push(&mut self, character: char) {
-        if !is_ignored(character) {
+        if is_ignored(character) {
+            self.push_ignored(character);
+        } else {
             let folded = fold(character);
             self.push_folded(folded, folded != character);
         }
+    }
+
+    /// Notes an accent that stands apart from its ASCII letter.
+    #[cold]
+    fn push_ignored(&mut self, character: char) {
+        let letter = self.word.chars().next_back();
+        self.accented |= letter.is_some_and(|letter| compose(letter, character).is_some());
     }
 
     fn push_folded(&mut self, character: char, accented: bool) {

@@ -1,6 +1,7 @@
 //! What people write, in several languages, and the terms it becomes.
 
 use proptest::prelude::*;
+use unicode_normalization::UnicodeNormalization;
 
 use crate::irregular::irregular_forms;
 use crate::scanner::LONGEST_WORD;
@@ -80,6 +81,22 @@ fn an_accent_is_the_same_written_in_one_piece_and_in_two() {
 #[test]
 fn an_accented_word_is_not_an_english_stop_word() {
     assert_eq!(words("du thé"), ["du", "the"]);
+    assert_eq!(words("du the\u{301}"), ["du", "the"]);
+    assert_eq!(words("the\u{200d}"), Vec::<String>::new());
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(4_096))]
+
+    /// "the" and "is" are stop words, "thé" and "ïs" are none.
+    #[test]
+    fn composed_and_decomposed_texts_have_the_same_words(
+        text in "([a-zA-Z]|the|is|[À-ɏ]|[Ḁ-ỿ]|[Ͱ-Ͽἀ-῿]|[Ѐ-ӿ]|[\u{300}-\u{345}]|[가-힣]|[ぁ-ヿ]|[ऀ-ॿ]|[ก-๛]|[ -@]){0,12}|\\PC{0,12}"
+    ) {
+        let (composed, decomposed) = (text.nfc().to_string(), text.nfd().to_string());
+
+        prop_assert_eq!(words(&composed), words(&decomposed));
+    }
 }
 
 #[test]
