@@ -16,7 +16,7 @@ use crate::memory::View;
 use crate::scoring::{ABSENT, Column, Corpus, Draft, Write};
 use crate::text::english::{dates, named, temporal};
 use crate::text::signs::Signs;
-use crate::text::words::{Word, words};
+use crate::text::words::{Word, lower_case, words};
 use crate::values::Weights;
 use identified::identified;
 use passages::Passages;
@@ -50,7 +50,7 @@ impl<'a> Rules<'a> {
 
     /// What the question asks for, and the passage.
     pub(crate) fn asked(&self) -> Vec<Draft<'a>> {
-        let lower = self.text.to_lowercase();
+        let lower = lower_case(self.text);
         let question = words(&lower);
         let weights = self.weights;
         let written = [

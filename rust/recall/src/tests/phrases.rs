@@ -6,6 +6,7 @@ use crate::Names;
 use crate::text::identifiers::identifiers;
 use crate::text::names;
 use crate::text::signs::{asks, is_short};
+use crate::text::words::words;
 
 proptest! {
     #[test]
@@ -56,6 +57,24 @@ fn names_leave_with_their_possessive_and_their_blanks() {
     ] {
         assert_eq!(names.strip(text), stripped);
     }
+}
+
+#[test]
+fn names_are_the_same_with_accents_in_one_piece_and_in_two() {
+    let names = Names::of(["Renée", "Ange\u{301}lique"]);
+
+    for text in [
+        "Ask Renée or Angélique",
+        "Ask Rene\u{301}e or Ange\u{301}lique",
+    ] {
+        assert_eq!(names.strip(text), "Ask or");
+    }
+    assert_eq!(names.strip("Ask Rene or e"), "Ask Rene or e");
+}
+
+#[test]
+fn a_mark_of_an_emoji_is_no_word() {
+    assert!(words("❤\u{fe0f} \u{301}").is_empty());
 }
 
 #[test]

@@ -4,7 +4,7 @@
 
 use std::collections::BTreeSet;
 
-use super::words::{Word, words};
+use super::words::{Word, lower_case, words};
 
 /// Speakers that are roles: what they are called says nothing about who they are.
 const ROLES: [&str; 8] = [
@@ -28,7 +28,7 @@ pub(crate) fn name_words(speaker: &str) -> Vec<String> {
     if is_role(speaker) {
         return Vec::new();
     }
-    let lower = speaker.to_lowercase();
+    let lower = lower_case(speaker);
     words(&lower)
         .iter()
         .filter(|word| word.text.chars().nth(1).is_some())
@@ -56,7 +56,7 @@ impl Names {
         let mut kept = String::with_capacity(text.len());
         let mut from = 0;
         for (index, word) in words.iter().enumerate() {
-            if self.words.contains(&word.text.to_lowercase()) {
+            if self.words.contains(&lower_case(word.text)) {
                 kept.push_str(&text[from..word.start]);
                 from = end_of_name(&words[index..]);
             }

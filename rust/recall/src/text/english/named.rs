@@ -1,7 +1,7 @@
 //! Component `named`: messages that name somebody or something, where the question asks for a name. English questions, and
 //! writing with capital letters.
 
-use crate::text::words::{Word, begin_with};
+use crate::text::words::{Word, begin_with, is_accent};
 
 /// What a question asks for that has a name, in the singular; "what country" asks for one, "what colour" does not.
 const NAMED: &[&str] = &[
@@ -84,7 +84,9 @@ pub(crate) fn names_something(text: &str) -> bool {
     let mut words = text.split(' ');
     let mut before = words.next().unwrap_or_default();
     words.any(|word| {
-        let goes_on = before.ends_with(|end: char| end.is_lowercase() || matches!(end, ',' | ';'));
+        let before_accents = before.trim_end_matches(is_accent);
+        let goes_on =
+            before_accents.ends_with(|end: char| end.is_lowercase() || matches!(end, ',' | ';'));
         before = word;
         goes_on && is_capitalised(word)
     })
@@ -92,6 +94,6 @@ pub(crate) fn names_something(text: &str) -> bool {
 
 /// Whether a word has a capital letter and then a small one.
 fn is_capitalised(word: &str) -> bool {
-    let mut letters = word.chars();
+    let mut letters = word.chars().filter(|&character| !is_accent(character));
     letters.next().is_some_and(char::is_uppercase) && letters.next().is_some_and(char::is_lowercase)
 }

@@ -4,7 +4,7 @@ use remora_lexical::{Analyzer, Term};
 use rustc_hash::FxHashSet;
 
 use super::persons::{asks_for_advice, is_in_first_person};
-use crate::text::words::{Word, words};
+use crate::text::words::{Word, lower_case, words};
 
 /// What a question is about.
 #[derive(Debug, PartialEq, Eq)]
@@ -43,7 +43,7 @@ const ENDS: [char; 5] = ['.', '!', '?', ':', '\n'];
 
 impl Subject {
     pub(crate) fn of(question: &str, analyzer: &Analyzer) -> Self {
-        let lower = question.to_lowercase();
+        let lower = lower_case(question);
         let lower = words(&lower);
         let own = lower
             .windows(2)
@@ -106,15 +106,16 @@ fn proper_names(text: &str) -> impl Iterator<Item = &str> {
     let names: Vec<&str> = words
         .windows(2)
         .filter(|pair| is_capital_within(pair[0], pair[1]))
-        .map(|pair| pair[1].text)
-        .filter(|name| name.chars().all(char::is_alphabetic))
+        .map(|pair| pair[1])
+        .filter(Word::is_of_letters)
+        .map(|name| name.text)
         .collect();
     names.into_iter()
 }
 
 /// Whether a word begins with a capital letter within a sentence, behind the word before.
 pub(crate) fn is_capital_within(before: Word<'_>, word: Word<'_>) -> bool {
-    before.text.ends_with(char::is_lowercase)
+    before.ends_in_lower_case()
         && matches!(word.gap, " " | ", ")
         && word.text.starts_with(char::is_uppercase)
 }

@@ -349,6 +349,30 @@ fn a_question_is_about_what_it_names_or_about_who_asks() {
 }
 
 #[test]
+fn accents_that_stand_apart_change_no_subject_and_no_name() {
+    let analyzer = Analyzer::new();
+
+    for (composed, decomposed) in [
+        ("Does Élodie like tea?", "Does E\u{301}lodie like tea?"),
+        ("Is this café Éden?", "Is this cafe\u{301} E\u{301}den?"),
+    ] {
+        assert_eq!(
+            Subject::of(composed, &analyzer),
+            Subject::of(decomposed, &analyzer)
+        );
+        assert_eq!(
+            openings(composed, &analyzer),
+            openings(decomposed, &analyzer)
+        );
+        assert!(names_something(composed) && names_something(decomposed));
+    }
+    assert_eq!(
+        openings("E\u{301}lodie drinks", &analyzer),
+        openings("Elodie drinks", &analyzer)
+    );
+}
+
+#[test]
 fn a_sentence_opens_with_a_word_or_with_who_speaks() {
     let analyzer = Analyzer::new();
     let opens = |text: &str, with: &str| {
