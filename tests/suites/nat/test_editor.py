@@ -7,7 +7,9 @@ import logging
 import math
 import subprocess
 import sys
-from typing import Any
+from functools import partial
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 from nat.builder.context import ContextState
@@ -494,6 +496,66 @@ async def test_what_waits_behind_a_server_that_is_gone_fails_together(
 
     assert 1 <= caplog.text.count("what was added is lost") <= CALLS_AT_ONCE
     assert not editor._waiting
+
+
+class Memory:
+    """A client's memory where the additions of the user `slow` miss their deadline once `is_late` is set, the first of
+    others is stored at once, and all further ones once `goes_on` is set.
+    """
+
+    def __init__(self) -> None:
+        self.is_late, self.goes_on = asyncio.Event(), asyncio.Event()
+        self.begun = asyncio.Semaphore(0)
+        self.stored: list[str] = []
+
+    async def has_begun(self, calls: int) -> None:
+        for _ in range(calls):
+            await self.begun.acquire()
+
+    def user(self, user: str) -> Any:  # noqa: ANN401 - what an editor uses of a user
+        return SimpleNamespace(memory_items=SimpleNamespace(add=partial(self._add, user)))
+
+    async def _add(self, user: str, _items: object) -> None:
+        self.begun.release()
+        if user == "slow":
+            await self.is_late.wait()
+            raise DeadlineExceededError("too late")
+        if self.stored:
+            await self.goes_on.wait()
+        self.stored.append(user)
+
+
+async def test_an_addition_behind_that_misses_its_deadline_is_lost_alone() -> None:
+    memory = Memory()
+    editor = RemoraEditor(cast("AsyncRemora", memory), write_behind=True)
+    users = [f"user-{number}" for number in range(20)]
+
+    for user in ("slow", *users):
+        await editor.add_items([remembered("tea", user)])
+    await memory.has_begun(CALLS_AT_ONCE + 1)
+    memory.is_late.set()
+    await editor.flush("slow")
+    memory.goes_on.set()
+    await editor.flush()
+
+    assert sorted(memory.stored) == sorted(users)
+
+
+async def test_what_waits_behind_a_server_that_answers_nobody_fails_together(caplog: pytest.LogCaptureFixture) -> None:
+    memory = Memory()
+    editor = RemoraEditor(cast("AsyncRemora", memory), write_behind=True)
+    memory.stored.append("before")
+
+    for user in ("slow", *(f"user-{number}" for number in range(20))):
+        await editor.add_items([remembered("tea", user)])
+    await memory.has_begun(CALLS_AT_ONCE)
+    memory.is_late.set()
+    await editor.flush("slow")
+    memory.goes_on.set()
+    await editor.flush()
+
+    assert len(memory.stored) == CALLS_AT_ONCE
+    assert f"what was added is lost ({22 - CALLS_AT_ONCE} additions)" in caplog.text
 
 
 async def test_an_item_that_is_refused_behind_is_lost_alone(

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import math
 import time
 from collections import defaultdict
 from collections.abc import Collection, Coroutine, Iterable, Iterator, Mapping, Sequence
@@ -86,6 +87,7 @@ class RemoraEditor(MemoryEditor):
         self._unended: defaultdict[str, set[_Addition]] = defaultdict(set)
         self._workers: set[asyncio.Task[None]] = set()
         self._loop: asyncio.AbstractEventLoop | None = None
+        self._last_answer = -math.inf
 
     async def add_items(
         self,
@@ -154,8 +156,10 @@ class RemoraEditor(MemoryEditor):
         began = time.monotonic()
         try:
             await self._add_together(user, taken)
+            self._last_answer = time.monotonic()
         except (UnavailableError, DeadlineExceededError) as error:
-            taken += self._waiting_since(began)  # these have waited as long as this call: so much for each
+            if self._last_answer < began:  # nobody was answered: all that waited meanwhile had their time, too
+                taken += self._waiting_since(began)
             _warn(error, f"what was added is lost ({len(taken)} additions)")
         except asyncio.CancelledError:  # the event loop ends, and nobody would add the others
             taken += [each for several in self._waiting.values() for each in several]
