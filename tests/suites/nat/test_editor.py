@@ -254,6 +254,18 @@ async def test_a_list_of_no_ids_removes_nothing_of_its_user(editor: RemoraEditor
     assert memories(await editor.search("likes", user_id="sarah")) == ["likes tea"]
 
 
+async def test_a_filter_that_is_empty_removes_nothing_of_its_user(editor: RemoraEditor) -> None:
+    await editor.add_items([remembered("likes tea")])
+
+    await editor.remove_items(user_id="sarah", tags=[])
+    await editor.remove_items(user_id="sarah", where={})
+    await editor.remove_items(user_id="sarah", filter=[])
+    assert memories(await editor.search("likes", user_id="sarah")) == ["likes tea"]
+
+    await editor.remove_items(user_id="sarah", tags=None, where=None)
+    assert await editor.search("likes", user_id="sarah") == []
+
+
 async def test_items_keep_whose_request_they_come_from(client: AsyncRemora) -> None:
     state = ContextState.get()
     identify("sarah")

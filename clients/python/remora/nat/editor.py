@@ -276,21 +276,23 @@ class RemoraEditor(MemoryEditor):
         *,
         memory_id: str | None = None,
         memory_ids: Collection[str] | None = None,
-        tags: Collection[str] = (),
+        tags: Collection[str] | None = None,
         where: Where | None = None,
         filter: Where | None = None,  # noqa: A002 - what others call it
         **others: object,
     ) -> None:
         """Removes the items with these ids or, of a user, those that match, or all.
 
-        Ids alone are enough: they are those of `RemoraMemoryItem`. With nothing given, or an empty list of ids, nothing
-        is removed. An option that this method does not have is refused, as more would be removed than was meant;
-        beside ids, it is ignored.
+        Ids alone are enough: they are those of `RemoraMemoryItem`. With nothing given, or an empty list of ids or tags,
+        or an empty filter, nothing is removed. An option that this method does not have is refused, as more would be
+        removed than was meant; beside ids, it is ignored.
         """
         if memory_ids is not None:
             _TEXTS.require(memory_ids, "memory_ids")
-        _TEXTS.require(tags, "tags")
+        if tags is not None:
+            _TEXTS.require(tags, "tags")
         conditions = _where(where, filter)
+        is_narrowed = any(each is not None for each in (tags, where, filter))
         if memory_id is not None or memory_ids is not None:
             _say_ignored("remove_items", others)
             await self._remove([each for each in (memory_id, *(memory_ids or ())) if each], user_id)
@@ -298,8 +300,8 @@ class RemoraEditor(MemoryEditor):
             raise _refusals.unknown("remove_items()", next(iter(others)), _OF_REMOVAL)
         elif tags or conditions:
             memory = await self._settled(_user(user_id))
-            await memory.delete_where(tags=list(tags), where=conditions)
-        elif user_id:
+            await memory.delete_where(tags=list(tags or ()), where=conditions)
+        elif user_id and not is_narrowed:
             await (await self._settled(user_id)).clear()
 
     async def _remove(self, ids: Sequence[str], user_id: str | None) -> None:
