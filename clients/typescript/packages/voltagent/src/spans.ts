@@ -4,7 +4,7 @@ import type { MessageInitShape } from "@bufbuild/protobuf";
 import { type Timestamp, timestampMs } from "@bufbuild/protobuf/wkt";
 import type { LogRecord, LogRecordSchema, SpanRecord, SpanRecordSchema } from "@remora/client/v1";
 import type { ObservabilityLogRecord, ObservabilitySpan } from "@voltagent/core";
-import { decodeJson } from "./json.js";
+import { byteLength, decodeJson } from "./json.js";
 import { present } from "./steps.js";
 import { shortened, storedAttributes, storedPart, storedValue } from "./telemetry-sizes.js";
 import { isoOf, timestampOf } from "./times.js";
@@ -14,6 +14,7 @@ type Span = MessageInitShape<typeof SpanRecordSchema> & { $typeName?: never };
 /** A duration that does not follow from the times, which VoltAgent cuts to milliseconds, is an entry of the W3C trace state. */
 const DURATION = "voltagent=duration:";
 const LARGEST_NAME_BYTES = 1_024;
+const LARGEST_USER_BYTES = 512;
 const LARGEST_MESSAGE_BYTES = 65_536;
 /** Also of the attributes of a link. */
 const LARGEST_RESOURCE_BYTES = 65_536;
@@ -152,10 +153,10 @@ function timed(field: "startTime" | "endTime", text: string | undefined): Span {
   return time === undefined ? {} : { [field]: time };
 }
 
-/** The user whom attributes name, as a field of a record. */
+/** The user whom attributes name, as a field of a record. No user has a longer id: that stays an attribute alone. */
 function userIn(attributes: Readonly<Record<string, unknown>> | undefined): { userId?: string } {
   const userId = attributes?.["user.id"];
-  return typeof userId === "string" ? { userId } : {};
+  return typeof userId === "string" && byteLength(userId) <= LARGEST_USER_BYTES ? { userId } : {};
 }
 
 /** The first events of many, with how many there were. */

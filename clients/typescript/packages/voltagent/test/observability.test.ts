@@ -92,6 +92,19 @@ describe("spans", () => {
     assert.equal(await storage.getSpan("a"), null);
   });
 
+  test("a span whose user's id is longer than one may be is nobody's, and keeps it as an attribute", async () => {
+    const attributes = { "user.id": "é".repeat(257) };
+    await storage.addSpan(span("t", "long", 0, { attributes }));
+    await storage.addSpan(span("t", "ends", 1, { attributes: { "user.id": "ann" } }));
+    await storage.updateSpan("ends", { attributes, endTime: at(2) });
+
+    assert.deepEqual(await storage.getSpan("long"), span("t", "long", 0, { attributes }));
+    assert.equal((await storage.getSpan("ends"))?.endTime, at(2));
+
+    await storage.client.users.deleteUser({ userId: "ann" });
+    assert.deepEqual(await storage.getTrace("t"), [span("t", "long", 0, { attributes })]);
+  });
+
   test("a span with very many or very large events, or long names, is stored and ends", async () => {
     const event = (attributes = {}) => ({ name: "e", timestamp: at(1), attributes });
     const many = Array.from({ length: 1_500 }, () => event({ n: 1, text: '"'.repeat(900) }));
@@ -350,6 +363,15 @@ describe("logs", () => {
     assert.equal(first?.attributes?.["k"], 1);
     assert.match(String(second?.body), /^\{"long":"é{8000,} … \(2,097,163 bytes\)$/);
     assert.match(second?.severityText ?? "", /^s+ … \(100 bytes\)$/);
+  });
+
+  test("a log whose user's id is longer than one may be is kept", async () => {
+    const attributes = { "user.id": "u".repeat(513) };
+    await storage.saveLogRecord(log("said", 5, { ...of("u", "a"), attributes }));
+
+    const [found] = await storage.getLogsByTraceId("u");
+
+    assert.deepEqual(found?.attributes, attributes);
   });
 
   test("an empty id is none: it has no logs and no spans", async () => {
