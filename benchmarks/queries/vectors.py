@@ -60,6 +60,9 @@ class KeptVectors:
     def embed_query(self, text: str, _deadline: float | None) -> TextVector:
         return self.embed([text])[0]
 
+    def unknown_words(self, text: str) -> list[str]:
+        return self._embedder.unknown_words(text)
+
     def _made(self, part: Sequence[tuple[bytes, str]]) -> list[TextVector]:
         return self._embedder.embed([text for _, text in part])
 

@@ -132,6 +132,13 @@ class Encoder:
         that say something by themselves (no stop words, no punctuation), or all where none does.
         """
 
+    def unknown_words(self, text: str) -> list[str]:
+        """Return the words of a text that are no forms of words of the vocabulary, in lower case: rare ones, names, typing
+        errors.
+
+        Words are runs of letters, digits and underscores; only those of ASCII letters alone are told.
+        """
+
     def token_vectors(self, text: str) -> tuple[list[int], bytes]:
         """Return the ids of the word pieces, [CLS] first and [SEP] last, and the last hidden state of each: `dimension`
         little-endian float32 values, not normalised.
@@ -1288,6 +1295,24 @@ class Recall:
 
     def bytes_of(self, tenant: str, *, user_id: str | None, uid: int | None) -> int:
         """Return the memory that the scope takes, also what is loaded in part."""
+
+    def corrected(
+        self,
+        tenant: str,
+        *,
+        user_id: str | None,
+        uid: int | None,
+        text: str,
+        doubtful: list[str],
+        exclude: list[tuple[int, int]],
+        published: int,
+    ) -> str:
+        """Return a text with those of its doubtful words corrected that no message of the scope has.
+
+        Each becomes the one that most messages have of the words that differ by one typing error. Doubtful words are in
+        lower case; those of other characters than ASCII letters, of less than 5 or more than 32, stay. The messages of
+        `exclude`, by (uid, sequence), do not count.
+        """
 
     def speakers(self, tenant: str, *, user_id: str | None, uid: int | None, published: int) -> list[str]:
         """Return the names of those who speak in the scope, in order; never user, assistant or another usual role.

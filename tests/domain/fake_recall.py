@@ -22,6 +22,8 @@ from remora_server.domain.status import ModelStatus
 
 NAME = "Tom's "
 """The one that the index leaves out of texts."""
+MISTYPED, MEANT = "shelfish", "shellfish"
+"""A word that the model does not know, and the one that the index has."""
 REFUSED = "a text that the model refuses"
 
 
@@ -57,6 +59,9 @@ class FakeScope:
     index: FakeIndex
     read: Read
 
+    def corrected(self, query: SearchQuery, doubtful: Sequence[str]) -> str:
+        return query.text.replace(MISTYPED, MEANT) if MISTYPED in doubtful else query.text
+
     def without_names(self, text: str) -> str:
         return text.replace(NAME, "")
 
@@ -86,6 +91,9 @@ class FakeEmbedder:
         if self.failure:
             raise self.failure
         return TextVector(vector_of(text) if text != REFUSED else b"", b"pieces" if self.late else None)
+
+    def unknown_words(self, text: str) -> list[str]:
+        return [MISTYPED] if MISTYPED in text else []
 
 
 def vector_of(text: str) -> bytes:

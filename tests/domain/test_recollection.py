@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from tests.domain.fake_recall import NAME, REFUSED, FakeEmbedder, FakeIndex, vector_of
+from tests.domain.fake_recall import MEANT, MISTYPED, NAME, REFUSED, FakeEmbedder, FakeIndex, vector_of
 
 from remora.v1 import memory_service_pb2
 from remora_server.domain.calls import Read
@@ -53,6 +53,18 @@ def test_a_text_is_embedded_without_names_where_vectors_rank(profile: Profile) -
 
 def test_a_text_of_names_alone_is_embedded_as_it_is() -> None:
     assert search(FakeEmbedder(), Profile.HYBRID, text=NAME).vector == QueryVector("minilm", vector_of(NAME))
+
+
+@pytest.mark.parametrize("failure", [None, EmbeddingFailed("down")])
+def test_typing_errors_are_corrected_for_words_and_not_for_the_vector(failure: EmbeddingFailed | None) -> None:
+    asked = search(FakeEmbedder(failure), Profile.HYBRID, text=MISTYPED)
+    assert asked.text == MEANT
+    assert asked.vector == (None if failure else QueryVector("minilm", vector_of(MISTYPED)))
+
+
+@pytest.mark.parametrize(("embedder", "profile"), [(None, Profile.HYBRID), (FakeEmbedder(), Profile.LEXICAL)])
+def test_words_alone_are_searched_as_they_were_typed(embedder: FakeEmbedder | None, profile: Profile) -> None:
+    assert search(embedder, profile, text=MISTYPED).text == MISTYPED
 
 
 def test_nobody_waits_for_messages_while_the_model_embeds_none() -> None:

@@ -83,6 +83,9 @@ class Model:
     def embed_query(self, text: str, _deadline: float | None) -> TextVector:
         return TextVector(text.encode(), text.encode()[::-1])
 
+    def unknown_words(self, _text: str) -> list[str]:
+        return []
+
 
 @contextmanager
 def running(queue: Queue, model: Model | None = None, portion: Portion = PORTION) -> Iterator[None]:

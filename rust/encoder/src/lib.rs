@@ -230,6 +230,12 @@ impl Encoder {
         Pieces::new(kept.filter_map(code_of))
     }
 
+    /// The words of a text that are no forms of words of the vocabulary, in lower case: rare ones, names, typing errors.
+    /// Words are runs of letters, digits and underscores; only those of ASCII letters alone are told.
+    pub fn unknown_words(&self, text: &str) -> Vec<String> {
+        self.tokenizer.unknown_words(text)
+    }
+
     /// The word pieces of a text and their last hidden states.
     pub fn token_vectors(&self, text: &str) -> TokenVectors {
         let ids = self.tokenizer.encode(text, MAX_TOKENS);

@@ -62,6 +62,15 @@ impl Analyzer {
         Document::new(self.analyze(text))
     }
 
+    /// The term of a word of ASCII letters in lower case, which is stemmed in place; `None` of a stop word.
+    pub fn term(&self, word: &mut String) -> Option<Term> {
+        if self.stop_words.contains(word.as_str()) {
+            return None;
+        }
+        self.stem(word);
+        Some(Term::of(word))
+    }
+
     fn each_term(&self, text: &str, mut emit: impl FnMut(&str)) {
         scan(text, |piece| match piece {
             Piece::Pair(pair) => emit(pair),
@@ -70,13 +79,17 @@ impl Analyzer {
                 accented: false,
             } if self.stop_words.contains(text.as_str()) => {}
             Piece::Word { text, .. } => {
-                if let Some(word) = self.irregular.get(text.as_str()) {
-                    (*word).clone_into(text);
-                }
-                stem(text);
+                self.stem(text);
                 emit(text);
             }
         });
+    }
+
+    fn stem(&self, word: &mut String) {
+        if let Some(regular) = self.irregular.get(word.as_str()) {
+            (*regular).clone_into(word);
+        }
+        stem(word);
     }
 }
 

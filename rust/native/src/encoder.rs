@@ -83,6 +83,10 @@ impl PyEncoder {
         Ok(to_python(py, &values, &pieces))
     }
 
+    fn unknown_words(&self, text: &str) -> Vec<String> {
+        self.0.unknown_words(text)
+    }
+
     fn token_vectors<'py>(
         &self,
         py: Python<'py>,

@@ -12,7 +12,7 @@ use remora_core::{Core, Unapplied};
 use remora_late::Pieces;
 use remora_recall::{
     Filter, Found, FoundMessage, Names, Recall, Scope, Search, StoredDocument, StoredDocuments,
-    Vector, Weights,
+    Typed, Vector, Weights,
 };
 
 use super::errors::torn_error;
@@ -167,6 +167,30 @@ impl PyRecall {
         let scope = scope(user_id, uid)?;
         let recall = self.recall()?;
         Ok(py.detach(|| recall.speakers(tenant, scope, published)))
+    }
+
+    #[pyo3(signature = (tenant, *, user_id, uid, text, doubtful, exclude, published))]
+    #[expect(clippy::too_many_arguments, reason = "they are keywords in Python")]
+    fn corrected(
+        &self,
+        py: Python<'_>,
+        tenant: &str,
+        user_id: Option<&str>,
+        uid: Option<u64>,
+        text: &str,
+        doubtful: Vec<String>,
+        exclude: Vec<(u64, u64)>,
+        published: u64,
+    ) -> PyResult<String> {
+        let scope = scope(user_id, uid)?;
+        let recall = self.recall()?;
+        let doubtful: Vec<&str> = doubtful.iter().map(String::as_str).collect();
+        let typed = Typed {
+            text,
+            doubtful: &doubtful,
+            exclude: &exclude,
+        };
+        Ok(py.detach(|| recall.corrected(tenant, scope, typed, published)))
     }
 
     #[pyo3(signature = (tenant, *, user_id, uid, model, published))]

@@ -56,7 +56,8 @@ class Recollection:
 def _ranked(query: SearchQuery, embedder: Embedder | None, scope: OpenScope, deadline: float | None) -> SearchQuery:
     """The query with what its profile needs."""
     if query.vector is None:
-        query = _as_far_as_possible(_embedded(query, embedder, scope, deadline))
+        query = _embedded(query, embedder, scope, deadline)
+        query = _as_far_as_possible(_corrected(query, embedder, scope))
     return replace(query, options=_weighted(query.options))
 
 
@@ -77,6 +78,12 @@ def _embedded(query: SearchQuery, embedder: Embedder | None, scope: OpenScope, d
     vector = QueryVector(embedder.model, made.values, made.pieces or b"")
     # A failing embedder will not make the missing vectors while a search waits.
     return replace(query, vector=vector, index_wait=0.0 if embedder.status().failure else query.index_wait)
+
+
+def _corrected(query: SearchQuery, embedder: Embedder | None, scope: OpenScope) -> SearchQuery:
+    """The query with its words as they are searched for. Its vector is that of the text as it was typed."""
+    doubtful = embedder.unknown_words(query.text) if embedder else []
+    return replace(query, text=scope.corrected(query, doubtful)) if doubtful else query
 
 
 def _made(embedder: Embedder, text: str, deadline: float | None) -> TextVector:

@@ -259,9 +259,19 @@ class Embedder(Protocol):
     def embed_query(self, text: str, deadline: float | None, /) -> TextVector:
         """Embed a query, and fail early, because the search can go on without the vector. Raises EmbeddingFailed."""
 
+    def unknown_words(self, text: str, /) -> list[str]:
+        """The words of a text that the model does not know, in lower case: some are typing errors. Empty where it is not
+        known which words it knows.
+        """
+
 
 class OpenScope(Protocol):
     """A scope that is in memory."""
+
+    def corrected(self, query: SearchQuery, doubtful: Sequence[str]) -> str:
+        """The query's text, its doubtful words corrected. One that a message of the scope has stays, unless the query
+        excludes that message; any other becomes the word of the scope that differs by one typing error, if there is one.
+        """
 
     def without_names(self, text: str) -> str:
         """The text without the names of the scope's speakers. The texts of messages are embedded without them, too."""

@@ -64,6 +64,9 @@ class LocalEmbedder:
             self._queries.keep(text, kept)
         return kept
 
+    def unknown_words(self, text: str) -> list[str]:
+        return self._encoder.unknown_words(text)
+
     def in_background(self, priority: Priority) -> BackgroundEmbedder:
         """The same model in a thread of its own."""
         return BackgroundEmbedder(BackgroundEncoder(self._encoder), priority, late=self._late)

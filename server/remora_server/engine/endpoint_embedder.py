@@ -98,6 +98,9 @@ class EndpointEmbedder:
             self._queries.keep(text, made)
         return made
 
+    def unknown_words(self, _text: str) -> list[str]:
+        return []
+
     def close(self) -> None:
         """End every wait for the endpoint."""
         self._requests.close()

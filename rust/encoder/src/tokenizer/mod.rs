@@ -6,7 +6,7 @@ mod normalize;
 mod tests;
 mod vocabulary;
 
-use remora_lexical::stop_words;
+use remora_lexical::{Analyzer, Term, stop_words};
 use rustc_hash::FxHashSet;
 use serde_json::Value;
 
@@ -40,6 +40,9 @@ pub(super) struct Tokenizer {
     last: u32,
     /// Pieces that say nothing by themselves: stop words, punctuation and `[UNK]`.
     silent: FxHashSet<u32>,
+    analyzer: Analyzer,
+    /// The terms of the pieces that may be words.
+    words: FxHashSet<Term>,
 }
 
 impl Tokenizer {
@@ -55,6 +58,12 @@ impl Tokenizer {
                 .ok_or_else(|| unusable(&format!("it has no {name}")))
         };
         let (unknown, begin, end) = (special("[UNK]")?, special("[CLS]")?, special("[SEP]")?);
+        let analyzer = Analyzer::new();
+        let pieces = vocabulary.pieces().map(|(piece, _)| piece);
+        let words = pieces
+            .filter(|piece| is_word(piece))
+            .filter_map(|word| analyzer.term(&mut word.to_owned()))
+            .collect();
         let mut silent = silent_pieces(&vocabulary);
         silent.insert(unknown);
         Ok(Self {
@@ -64,6 +73,8 @@ impl Tokenizer {
             begin,
             end,
             last,
+            analyzer,
+            words,
         })
     }
 
@@ -75,6 +86,18 @@ impl Tokenizer {
     /// Whether a piece says something by itself: no stop word, no punctuation, nothing unknown.
     pub(super) fn speaks(&self, id: u32) -> bool {
         !self.silent.contains(&id)
+    }
+
+    /// The words of ASCII letters of a text that are no form of a piece, in lower case.
+    pub(super) fn unknown_words(&self, text: &str) -> Vec<String> {
+        text.split(|c: char| !c.is_alphanumeric() && c != '_')
+            .filter(|word| is_word(word))
+            .map(str::to_ascii_lowercase)
+            .filter(|word| {
+                let term = self.analyzer.term(&mut word.clone());
+                term.is_some_and(|term| !self.words.contains(&term))
+            })
+            .collect()
     }
 
     /// The ids of a text between `[CLS]` and `[SEP]`, at most `limit` with both; what is beyond is not read.
@@ -130,6 +153,10 @@ impl Word {
         self.text.clear();
         self.chars = 0;
     }
+}
+
+fn is_word(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_alphabetic())
 }
 
 fn check_settings(json: &Value) -> Result<(), EncoderError> {

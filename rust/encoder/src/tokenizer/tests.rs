@@ -57,6 +57,15 @@ fn a_word_with_a_rest_is_unknown_as_a_whole() {
 }
 
 #[test]
+fn unknown_words_are_those_of_ascii_letters_that_are_no_form_of_a_piece() {
+    let tokenizer = open(&definition()).unwrap();
+
+    let unknown = tokenizer.unknown_words("Ecole ecoles, the UNAFFABLE un-aff x2 a_b über ecoole");
+
+    assert_eq!(unknown, ["unaffable", "aff", "ecoole"]);
+}
+
+#[test]
 fn a_word_of_more_than_a_hundred_characters_is_unknown() {
     assert_eq!(pieces(&"x".repeat(100)).len(), 100);
     assert_eq!(pieces(&"x".repeat(101)), ["[UNK]"]);

@@ -23,6 +23,17 @@ fn english_is_stemmed_and_loses_its_stop_words() {
     );
 }
 
+proptest! {
+    #[test]
+    fn the_term_of_a_word_is_that_of_its_text(word in "[a-z]{1,12}") {
+        let analyzer = Analyzer::new();
+
+        let term = analyzer.term(&mut word.clone());
+
+        prop_assert_eq!(term.as_slice(), analyzer.analyze(&word));
+    }
+}
+
 #[test]
 fn irregular_forms_meet_the_words_that_they_are_forms_of() {
     for (form, word) in irregular_forms() {

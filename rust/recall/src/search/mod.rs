@@ -1,5 +1,6 @@
 //! One search: scores over the whole scope, then the best documents that pass the filter.
 
+mod corrections;
 mod filter;
 mod profiles;
 mod query;
@@ -10,6 +11,7 @@ use remora_index::{Query, VectorError};
 use remora_supervision::failpoints::{self, Point};
 use rustc_hash::FxHashSet;
 
+pub use corrections::Typed;
 pub use filter::Filter;
 pub use query::Search;
 

@@ -1,5 +1,6 @@
 //! Recall against a store in plain maps and naive searches of it.
 
+mod corrections;
 mod filters;
 mod loads;
 mod model;

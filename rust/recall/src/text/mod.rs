@@ -4,4 +4,5 @@ pub(crate) mod english;
 pub(crate) mod identifiers;
 pub(crate) mod names;
 pub(crate) mod signs;
+pub(crate) mod spelling;
 pub(crate) mod words;

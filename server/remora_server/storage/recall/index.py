@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 from remora_server import _native
@@ -128,6 +128,18 @@ class LoadedScope:
         self._scope = scope
         self._deadline = deadline
         self._load = load
+
+    def corrected(self, query: SearchQuery, doubtful: Sequence[str]) -> str:
+        """See `domain.search.OpenScope`."""
+        return self._recall.corrected(
+            self._scope.tenant_id,
+            user_id=self._scope.user_id,
+            uid=self._scope.uid,
+            text=query.text,
+            doubtful=list(doubtful),
+            exclude=list(query.exclude),
+            published=self._core.published(),
+        )
 
     def without_names(self, text: str) -> str:
         """See `domain.search.OpenScope`."""

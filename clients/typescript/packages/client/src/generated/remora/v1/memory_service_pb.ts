@@ -3630,7 +3630,10 @@ export enum Profile {
    * The weighted sum of all components of Weights but `late`. Without a model, or while it is unreachable: by words and
    * the other rules, and only messages with a score above 0. The rules for times, dates, names and speakers know English
    * only. Texts are embedded without the names of those who have spoken in their part of the conversation by then, and
-   * the query without those of the scope, here and in PROFILE_VECTOR: speakers are matched by the rule `speaker`.
+   * the query without those of the scope, here and in PROFILE_VECTOR: speakers are matched by the rule `speaker`. With the
+   * built-in model, a word of the query that neither the model nor a message of the scope knows is searched for as the word
+   * of the scope that differs by one typing error, if there is one: a letter too many, missing or wrong, or two exchanged,
+   * behind the first. It has 5 to 32 ASCII letters.
    *
    * @generated from enum value: PROFILE_HYBRID = 1;
    */
