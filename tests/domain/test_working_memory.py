@@ -61,6 +61,13 @@ def test_true_is_not_one_and_objects_in_arrays_are_all_kept() -> None:
     assert merged([{"a": 1}], [{"a": 1}, []]) == [{"a": 1}, {"a": 1}, []]
 
 
+def test_numbers_of_which_python_has_one_hash_take_no_time_worth_naming() -> None:
+    numbers: list[object] = [place * (2**61 - 1) for place in range(300_000)]
+
+    assert merged(numbers, [*numbers, 2.0**61]) == [*numbers, 2.0**61]
+    assert merged([2**53, 2**53 + 1], [2.0**53, 1e300, int(1e300), 0.1]) == [2**53, 2**53 + 1, 1e300, 0.1]
+
+
 def test_json_is_kept_one_value_to_a_line() -> None:
     kept = JsonEdit({"a": ["é", {}], "b": []}, Mode.REPLACE).applied_to(b"what was there")
 

@@ -111,10 +111,15 @@ def merged(before: object, added: object) -> object:
 def _distinct(elements: list[object]) -> list[object]:
     kept: dict[object, object] = {}
     for place, element in enumerate(elements):
-        is_compared = not isinstance(element, list | dict)
-        # As keys of Python, True equals 1. With their types they differ.
-        kept.setdefault((isinstance(element, bool), element) if is_compared else ("place", place), element)
+        kept.setdefault(("place", place) if isinstance(element, list | dict) else _key(element), element)
     return list(kept.values())
+
+
+def _key(element: object) -> tuple[object, object]:
+    """The same for equal elements. Numbers are written out: anybody can choose many of which Python's hash is one."""
+    if isinstance(element, bool) or not isinstance(element, int | float):
+        return type(element), element
+    return float, repr(element) if isinstance(element, float) and not element.is_integer() else repr(int(element))
 
 
 def _appended(before: bytes, added: object) -> object:
