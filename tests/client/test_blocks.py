@@ -333,6 +333,20 @@ def test_users_have_blocks_of_their_own(memory: Remora) -> None:
     assert (content.extracted_facts, content.vector_matches) == ([], [])
 
 
+def test_who_speaks_in_the_conversation_of_another_user_has_his_own_messages_and_not_the_summary(
+    memory: Remora,
+) -> None:
+    chat = memory.conversation("team", user_id="ann", short_term=Summarize(60, keep_messages=1))
+    chat.append(said(*EARLY))
+    eventually(lambda: chat.window().summary is not None)
+    memory.conversation("team", user_id="bob").append({"role": "user", "content": "I will bring the maps."})
+
+    content = memory.user("bob").blocks.get("team", "What will I bring?")
+
+    assert [message.text for message in content.chat_messages] == ["I will bring the maps."]
+    assert content.vector_matches == []
+
+
 def test_the_asynchronous_client_has_the_same_blocks(endpoint: str) -> None:
     async def asked() -> MemoryContent:
         async with AsyncRemora(endpoint, tenant="asynchronous", timeout=PATIENCE) as memory:

@@ -214,11 +214,12 @@ class AsyncMemoryBlocks:
         The window may move between the two calls: what leaves it then is in the messages, or in the summary.
         """
         chat = AsyncConversation(self._calls, session_id, self._user_id)
+        messages: list[Message] = []
         try:
             messages = await chat.messages(LARGEST_PAGE, timeout=timeout)
             window = await chat.window(timeout=timeout)
         except ConversationNotFoundError:
-            return []
+            return messages  # of a conversation of another user, which alone has the window and its summary
         if window.summary is None:
             return messages
         end, system = window.summary.covers_through_sequence, window.system_sequence
