@@ -605,12 +605,29 @@ async def test_a_call_that_is_refused_fails_alone(server: Server, tenant: str) -
         assert keys(await store.asearch(())) == ["a"]
 
 
+@pytest.mark.parametrize("others", [1, 2, 3])
+async def test_a_batch_is_all_or_none_beside_what_others_write_in_its_turn(
+    server: Server, tenant: str, others: int
+) -> None:
+    value = {"text": "a" * (700 << 10)}
+    async with patient_store(server.endpoint, tenant=tenant) as store:
+        outcomes = await asyncio.gather(
+            *(store.aput(NS, f"other{n}", {"text": "b" * (1 << 20)}) for n in range(others)),
+            store.abatch([PutOp(NS, "a", value), PutOp(NS, "k" * 2_000, value)]),
+            return_exceptions=True,
+        )
+
+        assert [type(outcome) for outcome in outcomes] == [type(None)] * others + [InvalidFieldError]
+        assert await store.aget(NS, "a") is None
+        assert len(await store.asearch(NS)) == others
+
+
 async def test_calls_of_one_turn_that_end_at_their_deadline_do_not_wait_for_another(
     silent: Silent, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: list[list[Op]] = []
 
-    async def ends(_: object, ops: list[Op], _vectors: object) -> None:
+    async def ends(_: object, ops: list[Op], *_given: object) -> None:
         asked.append(ops)
         raise DeadlineExceededError("no answer")
 

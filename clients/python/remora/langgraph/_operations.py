@@ -4,10 +4,11 @@ import json
 import math
 import re
 import struct
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC
 from difflib import get_close_matches
+from itertools import groupby
 from numbers import Integral
 from typing import Any, TypeAlias, cast
 
@@ -202,13 +203,15 @@ class Rest:
 class Batch:
     """Operations that have been checked. `to_embed` are the texts, and `queries` the queries, that need a vector.
 
-    `sees_expired`: the reads find what has expired until it is swept.
+    `sees_expired`: the reads find what has expired until it is swept. `callers` says of each operation which of several
+    callers asked for it; empty: they are all one's.
     """
 
     ops: Sequence[Op]
     index: Index | None = None
     user_label: int | None = None
     sees_expired: bool = False
+    callers: Sequence[int] = ()
     to_embed: list[str] = field(default_factory=list)
     queries: list[str] = field(default_factory=list)
     _texts: dict[int, list[tuple[str, str]]] = field(default_factory=dict)
@@ -217,7 +220,13 @@ class Batch:
 
     @classmethod
     def of(
-        cls, given: Iterable[Op], index: Index | None, user_label: int | None, *, sees_expired: bool = False
+        cls,
+        given: Iterable[Op],
+        index: Index | None,
+        user_label: int | None,
+        *,
+        sees_expired: bool = False,
+        callers: Sequence[int] = (),
     ) -> "Batch":
         """Raises InvalidNamespaceError, TypeError and ValueError before anything is done."""
         ops = [_with_labels(op) for op in given]
@@ -225,7 +234,7 @@ class Batch:
             _refuse_one_text(op)
             _refuse_no_number(op)
             validate_op_namespace(op)
-        batch = cls(ops, index, user_label, sees_expired)
+        batch = cls(ops, index, user_label, sees_expired, callers)
         for at, op in batch._puts():
             batch._values[at] = _json(op)
             if len(batch._values[at]) > _VALUE_BYTES:
@@ -256,17 +265,29 @@ class Batch:
         # What follows the first page is read by itself: no write may come before that.
         begins = writes[0] if writes and any(_has_pages(self.ops[at]) for at in reads) else None
         request, held, size = wire.ExecuteOperationsRequest(), list[int](), 0
-        for at in (*reads, *writes):
-            operation = self._encoded(at, vectors, queries)
-            taken = operation.ByteSize()
-            if held and (size + taken > REQUEST_BYTES or len(held) == MOST_AT_ONCE or at == begins):
+        for together in self._undivided(reads, writes, vectors, queries):
+            taken, count = _size(together), len(held) + len(together)
+            if held and (size + taken > REQUEST_BYTES or count > MOST_AT_ONCE or begins in together):
                 yield held, request
                 request, held, size = wire.ExecuteOperationsRequest(), [], 0
-            request.operations.append(operation)
-            held.append(at)
+            request.operations.extend(together.values())
+            held.extend(together)
             size += taken
         if held:
             yield held, request
+
+    def _undivided(
+        self, reads: Iterable[int], writes: Iterable[int], vectors: Vectors, queries: Vectors
+    ) -> Iterable[dict[int, wire.Operation]]:
+        """What one request must have together: each read, and a caller's writes, unless they are more than it takes."""
+        for at in reads:
+            yield {at: self._encoded(at, vectors, queries)}
+        for _, several in groupby(writes, lambda at: self.callers[at] if self.callers else 0):
+            together = {at: self._encoded(at, vectors, queries) for at in several}
+            if _size(together) > REQUEST_BYTES or len(together) > MOST_AT_ONCE:
+                yield from ({at: operation} for at, operation in together.items())
+            else:
+                yield together
 
     def _reaches_nothing(self, at: int) -> bool:
         """Whether an operation gets or deletes what no item can be: LangGraph allows that, and finds nothing."""
@@ -363,6 +384,11 @@ class Batch:
             if op is not None:
                 found.append(Rest(at, op))
         return found
+
+
+def _size(operations: Mapping[int, wire.Operation]) -> int:
+    """Their bytes in a request."""
+    return sum(operation.ByteSize() for operation in operations.values())
 
 
 def _has_pages(op: Op) -> bool:

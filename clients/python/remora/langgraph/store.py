@@ -69,9 +69,9 @@ class _Memory:
         self._user_label = user_label
         self._reached = {"endpoint": endpoint, "token": token, "tenant": tenant, "timeout": timeout}
 
-    def _batch(self, ops: Iterable[Op]) -> Batch:
+    def _batch(self, ops: Iterable[Op], callers: Sequence[int] = ()) -> Batch:
         omits_expired = (self.ttl_config or {}).get("omit_expired", False)
-        return Batch.of(ops, self._index, self._user_label, sees_expired=not omits_expired)
+        return Batch.of(ops, self._index, self._user_label, sees_expired=not omits_expired, callers=callers)
 
     def _sweep_seconds(self, minutes: float | None) -> float:
         configured = sweep_seconds((self.ttl_config or {}).get("sweep_interval_minutes"))
@@ -415,13 +415,14 @@ class _Tick:
 
     async def _answer(self, waiting: Sequence[_Asked], vectors: tuple[Vectors, Vectors] | None = None) -> None:
         ops = [op for ops, _ in waiting for op in ops]
+        callers = [number for number, (ops, _) in enumerate(waiting) for _ in ops]
         try:
             made = vectors or await self._vectors(ops)
         except Exception as error:  # noqa: BLE001 - whoever asked is told
             await self._embed_each(waiting, error)
             return
         try:
-            results = await self._results(ops, made)
+            results = await self._results(ops, made, callers)
         except ModelUnreachableError as error:
             await self._answer_without_model(waiting, error)
             return
@@ -466,8 +467,8 @@ class _Tick:
             else:
                 await self._answer([each], vectors)
 
-    async def _results(self, ops: list[Op], vectors: tuple[Vectors, Vectors]) -> list[Result]:
-        return await settled(_run(self.client, self._found(), ops, vectors))
+    async def _results(self, ops: list[Op], vectors: tuple[Vectors, Vectors], callers: Sequence[int]) -> list[Result]:
+        return await settled(_run(self.client, self._found(), ops, vectors, callers))
 
     async def _vectors(self, ops: list[Op]) -> tuple[Vectors, Vectors]:
         store = self._found()
@@ -481,9 +482,13 @@ class _Tick:
 
 
 async def _run(
-    client: AsyncRemora, store: _Memory, ops: Iterable[Op], vectors: tuple[Vectors, Vectors] | None = None
+    client: AsyncRemora,
+    store: _Memory,
+    ops: Iterable[Op],
+    vectors: tuple[Vectors, Vectors] | None = None,
+    callers: Sequence[int] = (),
 ) -> list[Result]:
-    batch = store._batch(ops)  # noqa: SLF001 - of this module
+    batch = store._batch(ops, callers)  # noqa: SLF001 - of this module
     found: dict[int, Result] = {}
     for held, request in batch.requests(*(vectors or await _vectors(store, batch))):
         response = await _execute(client, batch, held, request)
