@@ -152,3 +152,65 @@ def test_a_schema_that_repeats_itself_ends() -> None:
     schema = json_schema("json_schema", '{"$ref": "#/$defs/a", "$defs": {"a": {"$ref": "#/$defs/a"}}}')
 
     schema.require("content", {"a": 1})
+
+
+def branching(levels: int, keyword: str = "oneOf") -> str:
+    """A schema of so many levels, each of which refers to the next one twice."""
+    twice = {level: {keyword: [{"$ref": f"#/$defs/{level + 1}"}] * 2} for level in range(levels)}
+    return json.dumps({"$ref": "#/$defs/0", "$defs": {**twice, levels: {"type": "integer"}}})
+
+
+def named(levels: int, name: str, prefix: str) -> str:
+    """The same with names instead of places."""
+    twice = [{name: f"{prefix}n{level}", "anyOf": [{"$ref": f"{prefix}n{level + 1}"}] * 2} for level in range(levels)]
+    if name == "$anchor":
+        twice = [{**level, name: f"n{place}"} for place, level in enumerate(twice)]
+    last = {name: "n40" if name == "$anchor" else f"{prefix}n40", "type": "integer"}
+    return json.dumps({"$ref": f"{prefix}n0", "$defs": dict(enumerate([*twice, last]))})
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        *(branching(40, keyword) for keyword in ("allOf", "anyOf", "oneOf")),
+        named(40, "$anchor", "#"),
+        named(40, "$id", "http://remora.test/"),
+    ],
+)
+def test_a_schema_whose_references_branch_without_end_is_refused(schema: str) -> None:
+    with pytest.raises(
+        InvalidField, match="json_schema: has more than 100,000 parts where its references are followed"
+    ):
+        json_schema("json_schema", schema)
+
+
+@pytest.mark.parametrize("levels", [11, 14])
+def test_of_a_schema_with_many_references_is_not_said_where_a_value_does_not_match(levels: int) -> None:
+    schema = json_schema("json_schema", branching(levels, "anyOf"))
+
+    schema.require("content", 1)
+    with pytest.raises(InvalidField, match="content: does not match the schema, which has too many references to say"):
+        schema.require("content", "x")
+
+
+@pytest.mark.parametrize(("depth", "reason"), [(3, r"does not match the schema at \$: "), (60, "too many references")])
+def test_a_schema_that_refers_to_itself_twice_ends_however_deep_a_value_is(depth: int, reason: str) -> None:
+    inner = {"properties": {"inner": {"$ref": "#"}}, "required": ["inner"]}
+    schema = json_schema("json_schema", json.dumps({"anyOf": [inner, inner]}))
+    value: object = {}
+    for _ in range(depth):
+        value = {"inner": value}
+
+    with pytest.raises(InvalidField, match=reason):
+        schema.require("content", value)
+
+
+def test_a_tree_has_a_place_for_each_mistake() -> None:
+    node = {"properties": {"id": {"type": "string"}, "kids": {"items": {"$ref": "#/definitions/node"}}}}
+    schema = json_schema("json_schema", json.dumps({"$ref": "#/definitions/node", "definitions": {"node": node}}))
+    value: object = {"id": 1}
+    for _ in range(40):
+        value = {"id": "a", "kids": [{"id": "b"}, value]}
+
+    with pytest.raises(InvalidField, match=r"does not match the schema at \$(\.kids\[1\]){40}\.id: 1 is not of type"):
+        schema.require("content", value)
