@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import shutil
 import sys
 import threading
@@ -341,10 +342,13 @@ def test_a_mistake_is_answered_by_its_argument(store: RemoraStore, mistake: Call
     assert store.search(NS) == []
 
 
-def test_what_a_model_makes_must_be_numbers(server: Server, tenant: str) -> None:
-    wordy: Any = indexed(dims=1, embed=lambda texts: [["a"] for _ in texts])
+@pytest.mark.parametrize("made", ["a", 1e39])
+def test_what_a_model_makes_must_be_numbers(server: Server, tenant: str, made: object) -> None:
+    wordy: Any = indexed(dims=1, embed=lambda texts: [[made] for _ in texts])
     with patient_store(server.endpoint, index=wordy, tenant=tenant) as store:
-        with pytest.raises(ValueError, match=r"embed gave \['a'\]; it must give numbers"):
+        with pytest.raises(
+            ValueError, match=rf"embed gave {re.escape(repr([made]))}; it must give numbers that 32 bits"
+        ):
             store.put(NS, "k", {"text": "x"})
 
         assert store.search(NS) == []

@@ -115,8 +115,9 @@ class Index:
             raise ValueError(f"the embedding has {len(vector)} dimensions, and the index says {self.dims}")
         try:
             return struct.pack(f"<{len(vector)}f", *vector)
-        except struct.error as error:
-            raise ValueError(f"embed gave {_refusals.shown_alone(vector)}; it must give numbers") from error
+        except (struct.error, OverflowError) as error:
+            shown = _refusals.shown_alone(vector)
+            raise ValueError(f"embed gave {shown}; it must give numbers that 32 bits can hold") from error
 
 
 def check_user_label(label: object) -> None:
