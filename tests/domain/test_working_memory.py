@@ -205,6 +205,19 @@ def test_a_schema_that_refers_to_itself_twice_ends_however_deep_a_value_is(depth
         schema.require("content", value)
 
 
+def test_types_that_refer_to_each_other_are_no_branches_without_end() -> None:
+    any_of_all = {"anyOf": [{"$ref": f"#/$defs/{number}"} for number in range(8)]}
+    members = {"left": any_of_all, "right": any_of_all}
+    types = {
+        number: {"properties": {"kind": {"const": number}, **members}, "required": ["kind"]} for number in range(8)
+    }
+    schema = json_schema("json_schema", json.dumps({**any_of_all, "$defs": types}))
+
+    schema.require("content", {"kind": 1, "left": {"kind": 2}, "right": {"kind": 7, "left": {"kind": 0}}})
+    with pytest.raises(InvalidField, match="does not match the schema"):
+        schema.require("content", {"kind": 1, "left": {"kind": 8}})
+
+
 def test_a_tree_has_a_place_for_each_mistake() -> None:
     node = {"properties": {"id": {"type": "string"}, "kids": {"items": {"$ref": "#/definitions/node"}}}}
     schema = json_schema("json_schema", json.dumps({"$ref": "#/definitions/node", "definitions": {"node": node}}))

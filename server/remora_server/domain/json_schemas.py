@@ -19,7 +19,8 @@ LONGEST_REASON = 300
 """The greatest length of a schema's complaint, which may quote the value, in characters."""
 MOST_UNFOLDED = 100_000
 """How many parts a schema may have where each reference is replaced by what it refers to: the library may check each of
-them, and a short schema may have more than there is time for.
+them, and a short schema may have more than there is time for. Types that refer to each other count as often as ways
+lead to them: eight whose two members may each be any of the eight have 78,730 parts.
 """
 MOST_EXPLAINED = 10_000
 """The same where the library is asked why a value does not match, for references that return as often as the value is
