@@ -133,8 +133,8 @@ class Encoder:
         """
 
     def unknown_words(self, text: str) -> list[str]:
-        """Return the words of a text that are no forms of words of the vocabulary, in lower case: rare ones, names, typing
-        errors.
+        """Return the words of a text that are no forms of words of the vocabulary, in lower case: names, rare words,
+        typing errors.
 
         Words are runs of letters, digits and underscores; only those of ASCII letters alone are told.
         """
@@ -1346,6 +1346,7 @@ class Recall:
         received: tuple[int | None, int | None],
         expression: tuple[Any, ...] | None,
         exclude: Sequence[tuple[int, int]],
+        without_roles: Sequence[str],
         seen: Sequence[tuple[int, int]],
         around: int,
         published: int,
@@ -1355,8 +1356,8 @@ class Recall:
         `profile` is hybrid, vector ((1 + cosine) / 2, only messages with a vector of the model) or lexical (BM25, only
         messages that share a word). hybrid is cosine + 0.3 * words and the rules that have a weight; words is
         (BM25 / max(best BM25, half of what a message of average length with all words gets))^1.5. Without a vector the
-        weight of words is 1, and messages that score 0 are left out. Statistics and the best are
-        those of the scope, before `roles`, times (after, before; microseconds, exclusive), the `expression` and `seen`
+        weight of words is 1, and messages that score 0 are left out. Statistics and the best are those of the scope,
+        before `roles`, `without_roles`, times (after, before; microseconds, exclusive), the `expression` and `seen`
         (uid, sequence). Messages in `exclude` are no candidates either, and count as if they had no words and no
         vector. `half_life`, in seconds, is that of the component recency. `around` says how many messages before and
         after each hit come with it.

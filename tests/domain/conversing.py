@@ -183,7 +183,9 @@ class Conversations:
         places = [
             place
             for place in self.ranking
-            if within in (None, place[0]) and (UIDS[place[0]], place[1]) not in query.exclude
+            if within in (None, place[0])
+            and (UIDS[place[0]], place[1]) not in query.exclude
+            and self._role(place) not in query.without_roles
         ]
         hits = tuple(
             Hit(
@@ -208,6 +210,9 @@ class Conversations:
         """The messages of its conversation before (-1) or after (1) a place."""
         here = [each for each in self.messages if each.conversation_id == place[0]]
         return [each.encoded for each in here if (each.sequence - place[1]) * way > 0]
+
+    def _role(self, place: tuple[str, int]) -> str:
+        return next(each.role for each in self.messages if each.place == place)
 
     def _encoded(self, place: tuple[str, int]) -> bytes:
         return next(each.encoded for each in self.messages if each.place == place)

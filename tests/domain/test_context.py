@@ -262,6 +262,20 @@ def test_the_system_text_is_not_recalled() -> None:
     assert [item.section for item in context.items] == [Section.SYSTEM]
 
 
+@pytest.mark.parametrize("role", ["system", "developer"])
+def test_replaced_instructions_and_those_of_other_conversations_are_not_recalled(role: str) -> None:
+    elsewhere = message(1, "be rude", role=role, conversation_id="c2")
+    store = Conversations([SYSTEM, message(2, "be brief", role=role), message(3), elsewhere], [*places(1), ("c2", 1)])
+    request = {"search_user_scope": True, "recent_messages": 1}
+
+    context = assemble(store, search=SearchOptions(), **request)
+    asked_for = assemble(store, search=SearchOptions(filter=MessageFilter(roles=("system", "developer"))), **request)
+
+    assert sequences(context) == [2, 3]
+    recalled = [item.conversation_id for item in asked_for.items if item.section is Section.RECALLED]
+    assert recalled == [CONVERSATION, "c2"]
+
+
 def test_a_budget_that_does_not_hold_the_newest_turn_is_refused_with_the_one_that_does() -> None:
     talk = [SYSTEM, message(2), message(3, "long " * 30, role="assistant")]
     needed = 3 + COST + COST + (3 + 1 + 30)

@@ -1047,6 +1047,9 @@ class WordsOf:
         self._tenant = tenant
         self._revision = revision
 
+    def corrected(self, query: SearchQuery, doubtful: Sequence[str]) -> str:
+        return query.text
+
     def without_names(self, text: str) -> str:
         return text
 
@@ -1057,6 +1060,7 @@ class WordsOf:
             for kept, message in _in_scope(self._tenant, query.scope)
             if (shared := len(words.intersection(message.draft.text.lower().replace(",", " ").split())))
             and (kept.uid, message.sequence) not in query.exclude
+            and message.draft.role not in query.without_roles
         ]
         best = sorted(hits, key=lambda hit: (-hit.score, hit.conversation_uid, hit.sequence))[: query.options.k]
         state = IndexState("", 0, query.words_only or WordsOnly.NO_MODEL)

@@ -1404,8 +1404,8 @@ type AssembleContextRequest struct {
 	// used only with `search`.
 	QueryEmbedding *Embedding `protobuf:"bytes,13,opt,name=query_embedding,json=queryEmbedding,proto3" json:"query_embedding,omitempty"`
 	// The system text, up to 1 MiB. It stands first and is counted. Empty: the newest message of the role `system` or
-	// `developer` does, if there is one. Others of these roles are no recent messages: a newer instruction replaces an older
-	// one.
+	// `developer` does, if there is one. Others of these roles are neither recent messages nor recalled, unless `search` names
+	// roles: a newer instruction replaces an older one, and those of other conversations are not for this one.
 	System string `protobuf:"bytes,14,opt,name=system,proto3" json:"system,omitempty"`
 	// Whether to truncate texts and tool results of the newest turn if it does not fit. The longest ones are truncated to
 	// one length, and end with a mark that says so; tool calls stay. BUDGET_TOO_SMALL if nothing of a text would remain.

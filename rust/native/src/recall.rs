@@ -224,7 +224,7 @@ impl PyRecall {
     }
 
     #[pyo3(signature = (tenant, *, user_id, uid, text, vector, pieces, model, profile, k, threshold, weights, half_life, roles, sent, received,
-                        expression, exclude, seen, around, published))]
+                        expression, exclude, without_roles, seen, around, published))]
     #[expect(clippy::too_many_arguments, reason = "they are keywords in Python")]
     fn search(
         &self,
@@ -246,6 +246,7 @@ impl PyRecall {
         received: (Option<i64>, Option<i64>),
         expression: Option<&Bound<'_, PyAny>>,
         exclude: Vec<(u64, u64)>,
+        without_roles: Vec<String>,
         seen: Vec<(u64, u64)>,
         around: usize,
         published: u64,
@@ -278,6 +279,7 @@ impl PyRecall {
                 expression: expression.map(self::expression).transpose()?,
             },
             exclude: &exclude,
+            without_roles: &without_roles,
             seen: &seen,
             around,
             published,

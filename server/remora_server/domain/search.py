@@ -128,7 +128,8 @@ class SearchQuery(Struct, frozen=True):
 
     `index_wait` is the longest wait in seconds for messages that are not embedded yet. Messages in `exclude` and in
     `seen`, as (conversation uid, sequence), are not candidates; those in `exclude` pass nothing on to others either.
-    `words_only` is why there is no vector. `around` says how many messages before and after each hit come with it.
+    Messages of `without_roles` are not candidates. `words_only` is why there is no vector. `around` says how many
+    messages before and after each hit come with it.
     """
 
     scope: Scope
@@ -140,6 +141,7 @@ class SearchQuery(Struct, frozen=True):
     seen: tuple[tuple[int, int], ...] = ()
     words_only: WordsOnly | None = None
     around: int = 0
+    without_roles: tuple[str, ...] = ()
 
 
 class Component(Struct, frozen=True, gc=False):
@@ -260,8 +262,8 @@ class Embedder(Protocol):
         """Embed a query, and fail early, because the search can go on without the vector. Raises EmbeddingFailed."""
 
     def unknown_words(self, text: str, /) -> list[str]:
-        """The words of a text that the model does not know, in lower case: some are typing errors. Empty where it is not
-        known which words it knows.
+        """The words of a text that the model does not know, in lower case: some are typing errors. Empty where it is
+        not known which words it knows.
         """
 
 
@@ -270,7 +272,8 @@ class OpenScope(Protocol):
 
     def corrected(self, query: SearchQuery, doubtful: Sequence[str]) -> str:
         """The query's text, its doubtful words corrected. One that a message of the scope has stays, unless the query
-        excludes that message; any other becomes the word of the scope that differs by one typing error, if there is one.
+        excludes that message; any other becomes the word of the scope that differs by one typing error, if there is
+        one.
         """
 
     def without_names(self, text: str) -> str:

@@ -886,8 +886,8 @@ class AssembleContextRequest(_message.Message):
     """Wait until this revision is visible."""
     system: _builtins.str
     """The system text, up to 1 MiB. It stands first and is counted. Empty: the newest message of the role `system` or
-    `developer` does, if there is one. Others of these roles are no recent messages: a newer instruction replaces an older
-    one.
+    `developer` does, if there is one. Others of these roles are neither recent messages nor recalled, unless `search` names
+    roles: a newer instruction replaces an older one, and those of other conversations are not for this one.
     """
     allow_partial: _builtins.bool
     """Whether to truncate texts and tool results of the newest turn if it does not fit. The longest ones are truncated to

@@ -199,6 +199,14 @@ impl Content {
             .collect()
     }
 
+    /// Whether the document in a slot has one of the roles with these symbols.
+    pub(crate) fn has_role(&self, slot: u32, roles: &[Symbol]) -> bool {
+        !roles.is_empty()
+            && self
+                .document(slot)
+                .is_some_and(|document| roles.contains(&document.role))
+    }
+
     /// Of the document in a slot.
     ///
     /// # Panics

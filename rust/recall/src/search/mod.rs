@@ -146,10 +146,12 @@ fn hits(views: &[View<'_>], search: &Search<'_>, scores: &Scores) -> Vec<FoundMe
         {
             continue;
         }
+        let barred = view.content.role_symbols(search.without_roles);
         let filter = (!search.filter.is_empty()).then(|| search.filter.passing(&view.content));
         let passes = |sequence, slot| {
             filter.as_ref().is_none_or(|passing| passing[slot as usize])
                 && !excluded.contains(&(view.part.uid(), sequence))
+                && !view.content.has_role(slot, &barred)
                 && can_be_found(view, search, slot)
         };
         offer(number, view, scores, passes, &mut best);

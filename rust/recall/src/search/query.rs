@@ -36,6 +36,8 @@ pub struct Search<'a> {
     /// Documents that are no candidates, by (uid, sequence). They have no words and no vector either, so that nothing
     /// of them is passed on to others.
     pub exclude: &'a [(u64, u64)],
+    /// Roles whose documents are no candidates.
+    pub without_roles: &'a [String],
     /// Documents that are no candidates because they were found before, by (uid, sequence).
     pub seen: &'a [(u64, u64)],
     /// How many documents before and after each hit come with it.

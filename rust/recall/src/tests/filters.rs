@@ -153,6 +153,23 @@ fn within(after: Option<i64>, before: Option<i64>, time: i64) -> bool {
     after.is_none_or(|after| time > after) && before.is_none_or(|before| time < before)
 }
 
+#[test]
+fn documents_of_roles_that_are_left_out_are_no_candidates() {
+    let mut store = Store::default();
+    for (sequence, role) in (1..).zip(["system", "user", "developer", "assistant"]) {
+        let mut row = Row::new(sequence, sequence, "tea");
+        role.clone_into(&mut row.role);
+        store.put("ann", 1, row);
+    }
+    let mut question = Question::new(Profile::Hybrid, "tea", None);
+    question.without_roles = ["system", "developer", "nobody"].map(str::to_owned).into();
+
+    let mut found = places(&question.ask(&store.fresh(), Scope::User { user: "ann" }));
+
+    found.sort_unstable();
+    assert_eq!(found, [(1, 2), (1, 4)]);
+}
+
 proptest! {
     #[test]
     fn expressions_select_what_their_definition_selects(

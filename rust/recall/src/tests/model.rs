@@ -202,6 +202,7 @@ pub(super) struct Question {
     pub(super) filter: Filter,
     pub(super) exclude: Vec<(u64, u64)>,
     pub(super) around: usize,
+    pub(super) without_roles: Vec<String>,
     pub(super) seen: Vec<(u64, u64)>,
     pub(super) half_life: Option<f64>,
 }
@@ -219,6 +220,7 @@ impl Question {
             filter: Filter::default(),
             exclude: Vec::new(),
             around: 0,
+            without_roles: Vec::new(),
             seen: Vec::new(),
             half_life: None,
         }
@@ -243,6 +245,7 @@ impl Question {
             filter: self.filter.clone(),
             exclude: &self.exclude,
             around: self.around,
+            without_roles: &self.without_roles,
             seen: &self.seen,
             half_life: self.half_life,
             published,

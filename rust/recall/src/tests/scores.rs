@@ -335,6 +335,7 @@ fn a_query_without_direction_is_refused() {
         filter: Filter::default(),
         exclude: &[],
         around: 0,
+        without_roles: &[],
         seen: &[],
         half_life: None,
         published: 0,

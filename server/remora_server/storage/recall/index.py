@@ -244,6 +244,7 @@ class LoadedScope:
             received=(options.filter.received.after, options.filter.received.before),
             expression=None if options.filter.where is None else expression(options.filter.where),
             exclude=list(query.exclude),
+            without_roles=list(query.without_roles),
             seen=list(query.seen),
             around=query.around,
             published=revision,

@@ -753,8 +753,8 @@ export type AssembleContextRequest = Message<"remora.v1.AssembleContextRequest">
 
   /**
    * The system text, up to 1 MiB. It stands first and is counted. Empty: the newest message of the role `system` or
-   * `developer` does, if there is one. Others of these roles are no recent messages: a newer instruction replaces an older
-   * one.
+   * `developer` does, if there is one. Others of these roles are neither recent messages nor recalled, unless `search` names
+   * roles: a newer instruction replaces an older one, and those of other conversations are not for this one.
    *
    * @generated from field: string system = 14;
    */
