@@ -1,6 +1,7 @@
 //! Typing errors in questions: words that no message has are read as words that some have.
 
 use remora_lexical::Term;
+use rustc_hash::FxHashSet;
 
 use super::rows;
 use crate::Recall;
@@ -36,7 +37,8 @@ impl Recall {
         typed: Typed<'_>,
         published: u64,
     ) -> String {
-        let Typed { text, doubtful, .. } = typed;
+        let text = typed.text;
+        let doubtful: FxHashSet<_> = typed.doubtful.iter().copied().collect();
         let parts = self.use_parts(tenant, scope);
         let views = self.views(&parts, published);
         let excluded = rows(&views, typed.exclude);
@@ -50,7 +52,7 @@ impl Recall {
         let mut from = 0;
         for word in words(text) {
             let lower = word.text.to_ascii_lowercase();
-            if doubtful.contains(&lower.as_str())
+            if doubtful.contains(lower.as_str())
                 && let Some(meant) = speller.meant(&lower)
             {
                 corrected.push_str(&text[from..word.start]);
@@ -84,30 +86,36 @@ impl Speller<'_> {
         }
         let mut stemmed = word.to_owned();
         let own = self.recall.analyzer.term(&mut stemmed)?;
+        if self.having(&[own])[0] > 0 {
+            return None;
+        }
         self.lookups = self
             .lookups
             .checked_sub(count_near(letters) * self.views.len())?;
-        if self.having(own) > 0 {
-            return None;
-        }
-        let mut best = (0, String::new());
+        let mut spellings = Vec::with_capacity(count_near(letters));
+        let mut terms = Vec::with_capacity(count_near(letters));
         each_near(word, |near| {
             near.clone_into(&mut stemmed);
-            let term = self.recall.analyzer.term(&mut stemmed);
-            let having = term.map_or(0, |term| self.having(term));
-            if having > best.0 {
-                best = (having, near.to_owned());
+            if let Some(term) = self.recall.analyzer.term(&mut stemmed) {
+                spellings.push(near.to_owned());
+                terms.push(term);
             }
         });
-        (best.0 > 0).then_some(best.1)
+        let having = self.having(&terms);
+        let most = having.iter().copied().max().filter(|most| *most > 0)?;
+        let best = having.iter().position(|having| *having == most)?;
+        Some(spellings.swap_remove(best))
     }
 
-    /// How many messages have a term.
-    fn having(&self, term: Term) -> usize {
-        self.views
-            .iter()
-            .map(|view| self.having_in(view, term))
-            .sum()
+    /// How many messages have each of some terms. Goes view by view, so that a view's words stay in the nearest cache.
+    fn having(&self, terms: &[Term]) -> Vec<usize> {
+        let mut having = vec![0; terms.len()];
+        for view in self.views {
+            for (having, term) in having.iter_mut().zip(terms) {
+                *having += self.having_in(view, *term);
+            }
+        }
+        having
     }
 
     fn having_in(&self, view: &View<'_>, term: Term) -> usize {
