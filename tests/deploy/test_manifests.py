@@ -260,9 +260,13 @@ def test_the_schema_knows_every_value_of_the_chart() -> None:
 def test_the_charts_settings_are_settings() -> None:
     values = yaml.safe_load((CHART / "values.yaml").read_text("utf-8"))
     schema = json.loads((CHART / "values.schema.json").read_text("utf-8"))
-    reserved = schema["properties"]["settings"]["propertyNames"]["not"]["enum"]
+    of_settings = schema["properties"]["settings"]
+    names = {key.name for key in KEYS}
+    reserved = set(of_settings["propertyNames"]["not"]["enum"])
+    other_options = vars(root_parser().parse_args(["serve"])).keys() - names - {"run"}
 
-    assert {*values["settings"], *reserved} <= {key.name for key in KEYS}
+    assert other_options == reserved - names == {"config", "lease"}
+    assert {*values["settings"], *of_settings["properties"]} <= names
 
 
 def rendered(settings: str, directory: Path) -> subprocess.CompletedProcess[str]:
@@ -308,12 +312,54 @@ def test_a_setting_of_the_chart_is_the_servers(tmp_path: Path, settings: str, na
 
 
 @pytest.mark.skipif(shutil.which("helm") is None, reason="helm is not installed")
-@pytest.mark.parametrize("settings", ["{socket_mode: 0660}", "{threads: true}", "{insecure: 1}"])
+@pytest.mark.parametrize("as_text", [False, True])
+def test_embedding_models_are_given_as_maps_or_as_text(tmp_path: Path, as_text: bool) -> None:
+    large = {
+        "provider": "openai",
+        "base_url": "https://models.example/a&b/v1",
+        "model": "größe <large>",
+        "dimensions": 1024,
+        "batch_tokens": 1_000_000,
+        "query_timeout": 0.5,
+        "headers": {"x-team": 'a "quoted" \\ one'},
+    }
+    maps = {"embedding_models": {"large": large}, "tenant_models": {"acme": {"messages": "large"}}}
+    given = {name: yaml.safe_dump(value) for name, value in maps.items()} if as_text else maps
+
+    made = yaml.safe_load_all(rendered(json.dumps(given), tmp_path).stdout)
+    [pod] = [each["spec"]["template"]["spec"] for each in made if each and each["kind"] == "Deployment"]
+
+    settings = load(served(pod), {}).settings
+    assert large.items() <= settings.embedding_models["large"].as_mapping().items()
+    assert settings.tenant_models == {"acme": {"messages": "large"}}
+
+
+@pytest.mark.skipif(shutil.which("helm") is None, reason="helm is not installed")
+@pytest.mark.parametrize(
+    "settings",
+    [
+        "{socket_mode: 0660}",
+        "{threads: true}",
+        "{threads: {}}",
+        "{insecure: 1}",
+        "{embedding_models: [large]}",
+        "{tenant_models: {acme: large}}",
+    ],
+)
 def test_a_setting_of_another_type_is_refused_by_the_chart(tmp_path: Path, settings: str) -> None:
     refused = rendered(settings, tmp_path)
 
     assert refused.returncode != 0
     assert settings.strip("{").split(":")[0] in refused.stderr
+
+
+@pytest.mark.skipif(shutil.which("helm") is None, reason="helm is not installed")
+@pytest.mark.parametrize("name", ["lease", "config", "listen", "Threads"])
+def test_what_is_no_setting_or_the_charts_own_is_refused_by_the_chart(tmp_path: Path, name: str) -> None:
+    refused = rendered(f"{{{name}: x}}", tmp_path)
+
+    assert refused.returncode != 0
+    assert name in refused.stderr
 
 
 @pytest.mark.skipif(shutil.which("helm") is None, reason="helm is not installed")

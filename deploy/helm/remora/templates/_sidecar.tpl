@@ -83,9 +83,14 @@ volumeMounts:
   {{- end }}
 {{- end -}}
 
-{{/* A setting as the command line takes it: YAML makes a boolean of on and off, and helm 6.7e+07 of a large number. */}}
+{{/*
+A setting as the command line takes it: YAML makes a boolean of on and off, and helm 6.7e+07 of a large number. A map is given
+as JSON, which YAML includes.
+*/}}
 {{- define "remora.setting" -}}
-{{- if kindIs "bool" . -}}
+{{- if kindIs "map" . -}}
+{{ toJson . }}
+{{- else if kindIs "bool" . -}}
 {{ ternary "on" "off" . }}
 {{- else if and (kindIs "float64" .) (eq . (floor .)) -}}
 {{ int64 . }}
