@@ -214,6 +214,16 @@ def test_a_port_for_other_pods_asks_for_tokens_and_names_who_may_call() -> None:
         assert served(pod)["listen"][1] == f"0.0.0.0:{calls['ports'][0]['port']}"
 
 
+def test_a_service_sends_calls_to_the_number_of_the_port_that_the_sidecar_listens_on() -> None:
+    services = list(objects("Service"))
+    pods = [pod for pod in PODS if "token_file" in served(pod)]
+
+    assert len(services) == len(pods) == 2
+    for service, pod in zip(services, pods, strict=True):
+        [port] = service["spec"]["ports"]
+        assert served(pod)["listen"][1] == f"0.0.0.0:{port['targetPort']}"
+
+
 def test_a_port_with_tls_has_its_files_from_a_secret_that_the_sidecar_alone_mounts() -> None:
     [pod] = [pod for pod in PODS if "tls_cert" in served(pod)]
     [volume] = [volume for volume in pod["volumes"] if volume["name"] == "remora-tls"]
