@@ -224,6 +224,38 @@ def test_a_service_sends_calls_to_the_number_of_the_port_that_the_sidecar_listen
         assert served(pod)["listen"][1] == f"0.0.0.0:{port['targetPort']}"
 
 
+def blocks_of(section: str) -> list[Any]:
+    """The blocks of YAML in a section of docs/kubernetes.md."""
+    text = (ROOT / "docs" / "kubernetes.md").read_text("utf-8").split(f"\n## {section}\n")[1].split("\n## ")[0]
+    return [yaml.safe_load(block) for block in re.findall(r"```yaml\n(.*?)```", text, re.DOTALL)]
+
+
+def test_a_pod_that_is_made_as_the_page_says_reaches_the_port() -> None:
+    client, _ = blocks_of("From other pods")
+    [container] = client["spec"]["containers"]
+    variables = {each["name"]: each for each in container["env"]}
+    services, policies = list(objects("Service")), list(objects("NetworkPolicy"))
+    assert len(services) == len(policies) == 2
+
+    for service, policy in zip(services, policies, strict=True):
+        [admitted] = policy["spec"]["ingress"][1]["from"]
+        assert admitted == {"podSelector": {"matchLabels": client["metadata"]["labels"]}}
+        assert variables[ENDPOINT_VARIABLE]["value"] == (
+            f"{service['metadata']['name']}:{service['spec']['ports'][0]['port']}"
+        )
+    assert variables["REMORA_TOKEN"] in [each for pod in PODS for each in pod["containers"][0]["env"]]
+
+
+@pytest.mark.skipif(shutil.which("helm") is None, reason="helm is not installed")
+def test_the_values_of_the_page_admit_the_pod_that_it_shows(tmp_path: Path) -> None:
+    client, values = blocks_of("From other pods")
+
+    made = list(yaml.safe_load_all(rendered_with(json.dumps(values["remora"]), tmp_path).stdout))
+
+    [policy] = [each for each in made if each and each["kind"] == "NetworkPolicy"]
+    assert policy["spec"]["ingress"][1]["from"] == [{"podSelector": {"matchLabels": client["metadata"]["labels"]}}]
+
+
 def test_a_port_with_tls_has_its_files_from_a_secret_that_the_sidecar_alone_mounts() -> None:
     [pod] = [pod for pod in PODS if "tls_cert" in served(pod)]
     [volume] = [volume for volume in pod["volumes"] if volume["name"] == "remora-tls"]
