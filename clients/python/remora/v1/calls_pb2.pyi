@@ -69,9 +69,11 @@ INTERNAL, INTERNAL: the server failed; its log says how.
 With `--transport grpcio`, gRPC's library itself refuses calls that are malformed, too large or compressed in an unknown
 way: with its own codes and texts, and without details.
 
+A call without a deadline gets that of the server, 30 s unless set otherwise (`--default-timeout`).
+
 No call of this contract is a stream; gRPC's health service has one, `Watch`, and reflection has one. A stream is sent at
-the pace of its reader; while it is idle, HTTP/2's pings keep its connection. A call without a deadline may last for ever.
-A stream may also end with
+the pace of its reader; while it is idle, HTTP/2's pings keep its connection. A stream without a deadline may last for
+ever. It may also end with
 UNAVAILABLE, SERVER_STOPPING: the server stops: resume from the last position when a server is back;
 RESOURCE_EXHAUSTED, SLOW_READER: events came faster than they were read, and some are missing: resume from the last
 position;
