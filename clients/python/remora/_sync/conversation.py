@@ -218,10 +218,10 @@ class Conversation:
         joined, `rendering` whether the context is `messages` (the default), a `transcript`, or messages with a
         `system_prompt` that holds facts and recalled messages as `<memory>`.
 
-        `system` stands first; without it, the newest message of the role `system` does. The newest turn, from the last
-        message of the role `user` on, is always in, whatever `recent_messages` but 0 is: if the budget does not hold
-        it, BudgetTooSmallError names one that does. With `allow_partial`, its longest texts are truncated instead, and
-        marked.
+        `system` stands first; without it, the newest message of the role `system` or `developer` does. The newest turn,
+        from the last message of the role `user` on, is always in, whatever `recent_messages` but 0 is: if the budget
+        does not hold it, BudgetTooSmallError names one that does. With `allow_partial`, its longest texts are truncated
+        instead, and marked.
 
         `facts` are what is known of the user (`user.facts`): those that answer the query best; `static_facts` those
         that hold for all users; `working_memory` those of the user and of the conversation. `shares` says in which
