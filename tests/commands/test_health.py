@@ -17,6 +17,7 @@ import grpc
 import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_health.v1.health import HealthServicer
+from tests.certificates import Authority
 from tests.commands.terminal import remora
 from tests.patience import PATIENCE, eventually
 
@@ -54,6 +55,27 @@ def test_where_nothing_listens_the_answer_is_one_line_and_a_failure(tmp_path: Pa
         f"remora: no Remora server answers at {endpoint} (No such file or directory): start one with `remora serve`, "
         "or name its address with --endpoint or $REMORA_ENDPOINT\n"
     )
+
+
+@pytest.mark.slow
+def test_of_a_port_with_tls_it_says_where_to_ask_instead(tmp_path: Path) -> None:
+    issued = Authority(tmp_path).server()
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = f"127.0.0.1:{free.getsockname()[1]}"
+
+    with serve(
+        "--model", "none", "--listen", port, "--tls-cert", str(issued.cert), "--tls-key", str(issued.key)
+    ) as endpoint:
+        of_port, of_socket = remora(port, "health"), remora(endpoint, "health")
+
+    code, said, error = of_port
+    assert (code, said) == (1, b"")
+    assert error == (
+        f"remora: no Remora server answers at {port} (it speaks no gRPC without TLS): this command does not speak TLS; "
+        "name the server's Unix socket, or its --health-listen, with --endpoint or $REMORA_ENDPOINT\n"
+    )
+    assert of_socket == (0, b"readiness: serving\n", "")
 
 
 def test_a_server_in_another_users_directory_is_not_asked(

@@ -12,7 +12,7 @@ from typing import Any
 from remora.address import ENDPOINT_VARIABLE, default_endpoint, require_own_default
 from remora_server.commands import standard_output
 from remora_server.commands.failures import CommandFailed
-from remora_server.commands.health_check import NoAnswer, is_serving
+from remora_server.commands.health_check import NoAnswer, NoPlainGrpc, is_serving
 from remora_server.commands.parsing import name
 
 SECONDS = 3.0
@@ -26,7 +26,7 @@ def fill(parser: argparse.ArgumentParser) -> None:
         "--endpoint",
         type=name,
         metavar="ADDRESS",
-        help="the server, or its health_listen: unix:/path or host:port "
+        help="the server, or its health_listen: unix:/path or host:port without TLS, which this command does not speak "
         "(default: $REMORA_ENDPOINT, else the default of `remora serve`)",
     )
     asked = parser.add_mutually_exclusive_group()
@@ -51,6 +51,11 @@ def run(given: dict[str, Any]) -> None:
         raise CommandFailed(str(error)) from error
     try:
         serves = is_serving(endpoint, service, SECONDS)
+    except NoPlainGrpc as error:
+        raise CommandFailed(
+            f"no Remora server answers at {endpoint} ({error}): this command does not speak TLS; name the server's "
+            f"Unix socket, or its --health-listen, with --endpoint or ${ENDPOINT_VARIABLE}"
+        ) from error
     except NoAnswer as error:
         raise CommandFailed(
             f"no Remora server answers at {endpoint} ({error}): start one with `remora serve`, or name its address "

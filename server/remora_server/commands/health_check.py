@@ -28,14 +28,19 @@ PATH, AUTHORITY, CONTENT_TYPE, NEW_NAME = b"\x04", b"\x01", b"\x0f\x10", b"\x00"
 TLS_ALERT = b"\x15\x03"
 """How a port that speaks TLS begins to refuse what is none: the whole is shorter than a frame's head."""
 
-_WITHOUT_TLS = "it speaks no gRPC without TLS"
-
 SERVING = b"\x08\x01"
 """HealthCheckResponse with `status: SERVING`."""
 
 
 class NoAnswer(Exception):
     """The server gave none; the message says why."""
+
+
+class NoPlainGrpc(NoAnswer):
+    """Something answers that speaks TLS, or no gRPC."""
+
+    def __init__(self) -> None:
+        super().__init__("it speaks no gRPC without TLS")
 
 
 def is_serving(endpoint: str, service: str, seconds: float) -> bool:
@@ -124,7 +129,7 @@ class _Frames:
         head = self._read(HEAD_BYTES)
         length = int.from_bytes(head[:3], "big")
         if length > FRAME_BYTES:
-            raise NoAnswer(_WITHOUT_TLS)
+            raise NoPlainGrpc
         return head[3], head[4], int.from_bytes(head[5:], "big") & 0x7FFF_FFFF, self._read(length)
 
     def _read(self, size: int) -> bytes:
@@ -133,7 +138,7 @@ class _Frames:
             self._connection.settimeout(self._left())
             received = self._connection.recv(size - len(read))
             if not received:
-                raise NoAnswer(_WITHOUT_TLS if read.startswith(TLS_ALERT) else "it closed the connection")
+                raise NoPlainGrpc if read.startswith(TLS_ALERT) else NoAnswer("it closed the connection")
             read += received
         return bytes(read)
 
