@@ -29,6 +29,7 @@ from remora import Context, Conversation, Hit, Message, Remora, Summarize, Summa
 
 HERE = Path(__file__).resolve().parent
 MODEL = HERE.parent / ".cache" / "model"
+INSTALL = "`make demo`, which installs it in this clone, or `remora model install`"
 REMORA = Path(sys.executable).with_name("remora")
 USER = "nora"
 CRASH_AFTER = 23
@@ -71,7 +72,7 @@ class Sidecar:
 
     def __init__(self, directory: Path, remora: Path | None) -> None:
         self.endpoint = f"unix:{directory / 'remora.sock'}"
-        model = [] if remora else ["--model-dir", str(MODEL)]
+        model = ["--model-dir", str(MODEL)] if remora is None and MODEL.exists() else []
         self._command = [
             str(remora or REMORA), "serve", "--listen", self.endpoint, "--data", str(directory / "data"), *model,
             "--log-level", "warning",
@@ -139,6 +140,8 @@ class Demonstration:
     def _start(self) -> None:
         self._say("$ remora serve")
         self._console.print(f"It answers after {self._sidecar.start():.2f} s.")
+        if not self._memory.status().model.name:
+            raise Failed(f"this needs the embedding model: run {INSTALL}")
 
     def _converse(self, messages: Sequence[tuple[str, Message]]) -> None:
         """Append message by message; in the middle, kill the server and start it again."""
