@@ -44,6 +44,7 @@ def search(recall: Recall, **changes: object) -> SearchResult:
         "received": (None, None),
         "expression": None,
         "exclude": [],
+        "without_roles": [],
         "seen": [],
         "half_life": None,
         "around": 0,
