@@ -138,6 +138,19 @@ CLIENTS = (
         InvalidFieldError,
         "data is ':memory'; did you mean ':memory:'? The directory is './:memory'",
     ),
+    *(
+        Mistake(
+            f"Remora.start({data!r})",
+            InvalidFieldError,
+            f"data is {data!r}; Remora(endpoint={endpoint!r}) connects to a server; the directory is './{data}'",
+        )
+        for data, endpoint in (
+            ("localhost:7441", "localhost:7441"),
+            ("unix:/run/remora.sock", "unix:/run/remora.sock"),
+            ("http://localhost:7441", "localhost:7441"),
+            ("http://localhost", "host:port"),
+        )
+    ),
     Mistake("Remora(timeout=None)", WrongTypeError, "timeout is None; it must be a number"),
     Mistake(
         'chat.search("PIN", timeout=None)',

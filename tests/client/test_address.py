@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from remora import Remora
-from remora._endpoint import LONGEST_PATH
+from remora._endpoint import LONGEST_PATH, require_no_endpoint
 from remora.address import default_endpoint, require_own_default
 from remora.errors import InvalidFieldError
 
@@ -160,3 +160,8 @@ def test_a_default_socket_in_ones_own_directory_or_in_none_may_be_called(runtime
         runtime.mkdir()
 
     require_own_default(default_endpoint())
+
+
+@pytest.mark.parametrize("path", ["data", "./localhost:7441", "/data", "/notes:1", "a/b:80", "unix", "http:", "~/d"])
+def test_what_no_endpoint_is_may_be_a_directory(path: str) -> None:
+    require_no_endpoint(path, "data")

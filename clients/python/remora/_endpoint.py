@@ -51,6 +51,16 @@ def resolve_endpoint(endpoint: str | None) -> str:
     return from_environment or short_default(default_endpoint())
 
 
+def require_no_endpoint(path: str, field: str) -> None:
+    """Raises InvalidFieldError for a path that is written like an endpoint or a URL."""
+    if not _is_endpoint(path) and not _URL.match(path):
+        return
+    endpoint = next(filter(_is_endpoint, _meant(path)), "host:port")
+    raise _refusals.invalid(
+        field, f"is {path!r}; Remora(endpoint={endpoint!r}) connects to a server; the directory is './{path}'"
+    )
+
+
 def short_default(endpoint: str) -> str:
     """The same endpoint, which is in the usual directory. Raises InvalidFieldError where no socket can be there."""
     require_short(endpoint, "the usual endpoint", "set $XDG_RUNTIME_DIR to a shorter one, or $REMORA_ENDPOINT")

@@ -27,7 +27,7 @@ from typing import IO
 import grpc
 
 from remora import _refusals
-from remora._endpoint import require_short, resolve_endpoint, short_default
+from remora._endpoint import require_no_endpoint, require_short, resolve_endpoint, short_default
 from remora.address import default_endpoint, require_own_default
 from remora.errors import ServerNotStartedError
 
@@ -91,12 +91,14 @@ class LocalServer:
 def find_or_start(data: "str | os.PathLike[str] | None") -> LocalServer:
     """The server of the data in a directory (None: the usual one), or a new one of data in memory.
 
-    Raises ServerNotStartedError if there is none and none can be started.
+    Raises ServerNotStartedError if there is none and none can be started, InvalidFieldError for an endpoint as data.
     """
     if data == IN_MEMORY:
         return start_private(_usual_directory())
     if isinstance(data, str) and data.startswith(":"):
         raise _refusals.invalid("data", f"is {data!r}; did you mean {IN_MEMORY!r}? The directory is './{data}'")
+    if isinstance(data, str):
+        require_no_endpoint(data, "data")
     if data is None:
         endpoint = resolve_endpoint(None)
     else:
