@@ -146,18 +146,15 @@ def test_an_interrupted_export_is_resumed_from_its_last_whole_page(
 
     assert parts.read_bytes() == whole.replace(b"night train", b"Night train", 1)
     assert [path.name for path in tmp_path.iterdir()] == ["parts.jsonl"]
-    done(stored.endpoint, "export", "--resume", parts)
-    assert parts.read_bytes() == whole.replace(b"night train", b"Night train", 1)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("cut", ["half", "all"])
-def test_an_export_that_has_lost_what_its_state_names_begins_anew(
-    stored: Sidecar, whole: bytes, tmp_path: Path, cut: str
+def test_an_export_that_has_lost_all_that_its_state_names_begins_anew(
+    stored: Sidecar, whole: bytes, tmp_path: Path
 ) -> None:
     parts = tmp_path / "parts.jsonl"
-    reached = interrupted(stored, parts)
-    os.truncate(parts, reached // 2 if cut == "half" else 0)
+    interrupted(stored, parts)
+    os.truncate(parts, 0)
 
     code, _, _ = remora(stored.endpoint, "export", "--resume", parts)
 
@@ -167,14 +164,65 @@ def test_an_export_that_has_lost_what_its_state_names_begins_anew(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("left", ["nothing", "some", "a part of the first line"])
-def test_an_export_without_a_state_begins_anew(stored: Sidecar, whole: bytes, tmp_path: Path, left: str) -> None:
+@pytest.mark.parametrize("left", ["nothing", "the first line", "a part of the first line"])
+def test_an_export_that_had_no_records_yet_begins_anew(
+    stored: Sidecar, whole: bytes, tmp_path: Path, left: str
+) -> None:
     parts = tmp_path / "parts.jsonl"
-    parts.write_bytes({"nothing": b"", "some": whole[:1000], "a part of the first line": whole[:5]}[left])
+    parts.write_bytes(whole[: {"nothing": 0, "the first line": whole.index(b"\n") + 1}.get(left, 5)])
 
     done(stored.endpoint, "export", "--resume", parts)
 
     assert parts.read_bytes() == whole
+
+
+@pytest.mark.parametrize("tenant", ["default", "another"])
+@pytest.mark.parametrize("state", [None, b'{"bytes":1001,"records":2,"conversations":1,"page_token":"t"}'])
+def test_an_export_whose_progress_is_not_known_is_not_overwritten(
+    stored: Sidecar, whole: bytes, tmp_path: Path, tenant: str, state: bytes | None
+) -> None:
+    path = tmp_path / "parts.jsonl"
+    path.write_bytes(whole[:1000])
+    if state is not None:
+        path.with_name("parts.jsonl.resume").write_bytes(state)
+
+    code, _, error = remora(stored.endpoint, "export", "--resume", "--tenant", tenant, path)
+
+    assert (code, error.count("\n")) == (1, 1)
+    assert f"{path} cannot be continued" in error
+    assert f"remove {path}, and the export begins anew, or name another file" in error
+    assert path.read_bytes() == whole[:1000]
+
+
+@pytest.mark.parametrize("tenant", ["default", "another"])
+def test_a_complete_export_is_not_gone_on_with(stored: Sidecar, whole: bytes, tmp_path: Path, tenant: str) -> None:
+    path = tmp_path / "whole.jsonl"
+    path.write_bytes(whole)
+
+    code, _, error = remora(stored.endpoint, "export", "--resume", "--tenant", tenant, path)
+
+    assert (code, error) == (1, f"remora: {path} is a complete export and stays as it is: name another file\n")
+    assert path.read_bytes() == whole
+
+
+@pytest.mark.slow
+def test_an_export_that_was_killed_at_its_very_end_is_resumed_by_its_own_tenant_only(
+    stored: Sidecar, whole: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "whole.jsonl"
+    with monkeypatch.context() as patched:
+        patched.setattr(Path, "unlink", lambda *_, **__: None)
+        done(stored.endpoint, "export", path)
+    assert path.with_name("whole.jsonl.resume").exists()
+
+    code, _, error = remora(stored.endpoint, "export", "--resume", "--tenant", "another", path)
+
+    assert code == 1
+    assert "is an export of another tenant or store" in error
+    assert path.read_bytes() == whole
+    done(stored.endpoint, "export", "--resume", path)
+    assert path.read_bytes() == whole
+    assert [path.name for path in tmp_path.iterdir()] == ["whole.jsonl"]
 
 
 @pytest.mark.parametrize("content", [b"precious\n", b"{}", b'{"kind":"format","version":2}\n', b'{"kind":"end",\n'])
@@ -203,7 +251,7 @@ def test_a_state_that_is_damaged_is_said_to_be(stored: Sidecar, whole: bytes, tm
     code, _, error = remora(stored.endpoint, "export", "--resume", path)
 
     assert (code, error.count("\n")) == (1, 1)
-    assert "parts.jsonl.resume is damaged: remove it" in error
+    assert "parts.jsonl.resume is damaged: remove" in error
     assert path.read_bytes() == whole[:1000]
 
 
@@ -284,12 +332,12 @@ def test_an_export_that_would_begin_anew_and_cannot_leaves_what_is_there(
     stored: Sidecar, whole: bytes, tmp_path: Path
 ) -> None:
     path = tmp_path / "out.jsonl"
-    path.write_bytes(whole[:1000])
+    path.write_bytes(whole[: whole.index(b"\n") + 1])
 
     code, _, _ = remora(stored.endpoint, "export", "--endpoint", "unix:/nowhere/socket", "--resume", path)
 
     assert code == 1
-    assert path.read_bytes() == whole[:1000]
+    assert path.read_bytes() == whole[: whole.index(b"\n") + 1]
 
 
 @pytest.mark.slow

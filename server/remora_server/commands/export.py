@@ -79,10 +79,9 @@ def _to_file(given: dict[str, Any], path: Path) -> None:
     if exists:
         _require_own(path, given)
     state = path.with_name(path.name + ".resume")
-    if exists and _is_complete(path):
-        diagnostics().print(f"{path} is complete")
-    else:
-        _write(given, path, state, _reached(path, state))
+    if exists and _is_complete(path) and not state.exists():
+        raise CommandFailed(f"{path} is a complete export and stays as it is: name another file")
+    _write(given, path, state, _reached(path, state))
     state.unlink(missing_ok=True)
 
 
@@ -145,20 +144,27 @@ def _opened(path: Path, flags: int) -> BinaryIO:
 
 
 def _reached(path: Path, state: Path) -> Reached:
-    """How far an interrupted export is. It begins anew if it left no progress, or if the file is shorter than that."""
-    if not path.exists() or not path.stat().st_size:
+    """How far an interrupted export is. One without records begins anew. Raises CommandFailed for one whose progress is
+    not known: only the token of its next page tells which tenant it is of.
+    """
+    if not path.exists() or not _has_records(path):
         return Reached()
+    remedy = f"remove {path}, and the export begins anew, or name another file"
     try:
         left = json.decode(state.read_bytes(), type=Reached)
-    except FileNotFoundError:
-        diagnostics().print(f"{state} is missing: the export begins anew")
-        return Reached()
+    except FileNotFoundError as error:
+        raise CommandFailed(f"{path} cannot be continued, because {state} is missing: {remedy}") from error
     except (DecodeError, OSError) as error:
-        raise CommandFailed(f"{state} is damaged: remove it, and the export begins anew") from error
+        raise CommandFailed(f"{path} cannot be continued, because {state} is damaged: {remedy}") from error
     if path.stat().st_size < left.bytes:
-        diagnostics().print(f"{path} is shorter than {state} says: the export begins anew")
-        return Reached()
+        raise CommandFailed(f"{path} cannot be continued, because it is shorter than {state} says: {remedy}")
     return left
+
+
+def _has_records(path: Path) -> bool:
+    with path.open("rb") as stream:
+        stream.readline()
+        return bool(stream.read(1))
 
 
 def _keep(state: Path, stream: BinaryIO, now: Reached) -> None:
@@ -180,7 +186,8 @@ def _export(given: dict[str, Any], stream: BinaryIO, reached: Reached, keep: Cal
             task = progress.add_task("exporting", total=total, records=0)
             while not reached.is_last:
                 reached = _write_page(client, given, stream, reached, progress.console)
-                keep(reached)
+                if not reached.is_last:  # the token of the last page stays, so that it is asked for again
+                    keep(reached)
                 progress.update(task, completed=reached.whole_conversations, records=reached.records)
             stream.write(last_line(reached.records))
             stream.flush()
