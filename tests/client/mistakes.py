@@ -83,12 +83,12 @@ SCOPES = (
     Mistake(
         'Remora(guarded, token="nobody\'s").status(timeout=300)',
         UnauthenticatedError,
-        "the token is none that the server knows",
+        "the token is none that the server knows; `token=` or $REMORA_TOKEN gives one",
     ),
     Mistake(
         "Remora(guarded).status(timeout=300)",
         UnauthenticatedError,
-        "a token is needed: metadata `authorization: Bearer <token>`",
+        "a token is needed: metadata `authorization: Bearer <token>`; `token=` or $REMORA_TOKEN gives one",
     ),
     Mistake('Remora(tenant="")', InvalidFieldError, "tenant is empty; give one, or leave it out"),
     Mistake('Remora(token="")', InvalidFieldError, "token is empty; give one, or leave it out"),

@@ -357,7 +357,8 @@ def test_an_address_for_probes_is_said_to_have_no_data(command: list[str], capsy
 
 def test_the_tenant_and_the_token_are_taken_from_the_environment(endpoint: str, tmp_path: Path) -> None:
     tokens = token_file(tmp_path / "tokens", "secret acme")
-    assert b"trip" in done(endpoint, "log", variables={"REMORA_TENANT": "acme"})
+    assert b"trip" in done(endpoint, "log", variables={"REMORA_TENANT": "acme", "REMORA_TOKEN": ""})
+    assert done(endpoint, "log", variables={"REMORA_TENANT": ""}) == done(endpoint, "log", "--tenant", "default")
 
     with serve("--model=none", f"--token-file={tokens}") as guarded:
         assert remora(guarded, "log")[0] == 1
@@ -368,7 +369,6 @@ def test_the_tenant_and_the_token_are_taken_from_the_environment(endpoint: str, 
 @pytest.mark.parametrize(
     ("variable", "value", "said"),
     [
-        ("REMORA_TENANT", "", "is empty; give one, or leave it out"),
         ("REMORA_TENANT", "x" * 513, "has 513 bytes; at most 512 are allowed"),
         ("REMORA_TENANT", "a\nb", "must be printable ASCII"),
         ("REMORA_TOKEN", "a\nb", "must be printable ASCII"),

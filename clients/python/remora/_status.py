@@ -11,6 +11,7 @@ from google.rpc.error_details_pb2 import BadRequest, ErrorInfo, RetryInfo
 from google.rpc.status_pb2 import Status
 
 from remora._tls_failures import tls_failure
+from remora.credentials import TOKEN_VARIABLE
 from remora.errors import ClientClosedError, ConnectionFailedError, FailedCall, FieldViolation, RemoraError, class_of
 
 DOMAIN = "remora.dev"
@@ -73,6 +74,8 @@ def to_exception(error: grpc.RpcError, endpoint: str, allowed: float, *, tls: bo
     info = _info(status)
     if call.code() is grpc.StatusCode.UNAVAILABLE and not info.reason:
         return _connection_failed(call, endpoint, tls=tls)
+    if call.code() is grpc.StatusCode.UNAUTHENTICATED:
+        return _unauthenticated(call, info)
     violations = _violations(status)
     return class_of(call.code(), info.reason)(
         _text(call, violations, allowed),
@@ -99,6 +102,16 @@ def _connection_failed(call: FailedCall, endpoint: str, *, tls: bool) -> Connect
         code=call.code(),
         reason="CONNECTION_FAILED",
         metadata={"endpoint": endpoint, **of_tls},
+    )
+
+
+def _unauthenticated(call: FailedCall, info: ErrorInfo) -> RemoraError:
+    finding = call.details() or call.code().name
+    return class_of(call.code(), info.reason)(
+        f"{finding}; `token=` or ${TOKEN_VARIABLE} gives one",
+        code=call.code(),
+        reason=info.reason,
+        metadata={**info.metadata, "finding": finding},
     )
 
 

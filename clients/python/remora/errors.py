@@ -166,6 +166,11 @@ class CancelledError(RemoraError):
 class UnauthenticatedError(RemoraError):
     """The token is missing or unknown, or the client certificate has no tenant."""
 
+    @property
+    def finding(self) -> str:
+        """What the server found, without what to do."""
+        return self.metadata.get("finding", "")
+
 
 class PermissionDeniedError(RemoraError):
     """The token does not allow the request."""

@@ -86,7 +86,7 @@ def connected(given: Mapping[str, str | None], *, token: str | None = None) -> I
         client = Remora(
             given["endpoint"],
             token=given["token"] or os.environ.get(TOKEN_VARIABLE) or token,
-            tenant=given["tenant"] or os.environ.get(TENANT_VARIABLE),
+            tenant=given["tenant"] or os.environ.get(TENANT_VARIABLE) or None,
             timeout=CALL_SECONDS,
             tls=_tls(given),
         )
@@ -143,7 +143,7 @@ def _told(error: RemoraError | PermissionError) -> str:
         finding = (error.finding, _REMEDIES.get(error.tls_fault)) if error.tls_fault is not None else ()
         return "; ".join(filter(None, finding)) or _nobody_answers(error.metadata["endpoint"])
     if isinstance(error, UnauthenticatedError):
-        return f"{one_line(error)}; --token or ${TOKEN_VARIABLE} gives one"
+        return f"{' '.join(error.finding.split())}; --token or ${TOKEN_VARIABLE} gives one"
     return _in_flags(error) if isinstance(error, InvalidFieldError) else one_line(error)
 
 

@@ -63,6 +63,20 @@ def keys(found: Any) -> list[str]:  # noqa: ANN401 - a list of items
     return [item.key for item in found]
 
 
+async def test_a_store_is_of_the_tenant_of_the_environment(
+    server: Server, tenant: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("REMORA_TOKEN", raising=False)
+    monkeypatch.setenv("REMORA_TENANT", tenant)
+
+    with patient_store(server.endpoint) as unnamed:
+        unnamed.put(NS, "a", {"n": 1})
+        await unnamed.aput(NS, "b", {"n": 1})
+
+    with patient_store(server.endpoint, tenant=tenant) as named:
+        assert sorted(keys(named.search(NS))) == ["a", "b"]
+
+
 async def test_a_store_that_only_writes_goes_on_when_its_server_has_lost_its_data(own_server: Server) -> None:
     with patient_store(own_server.endpoint) as store, patient_store(own_server.endpoint) as concurrent:
         for number in range(20):

@@ -122,7 +122,8 @@ class AsyncCalls:
         self.endpoint = endpoint
         self._tls = tls
         self.revision = LatestRevision()
-        self._metadata = tuple(metadata)
+        self.metadata = metadata
+        """What every call of a connection that is made from now on sends."""
         self._origin = origin
         self._default_timeout = default_timeout
         self.server: LocalServer | None = None
@@ -155,7 +156,7 @@ class AsyncCalls:
         require_own_default(self.endpoint)
         credentials = None if self._tls is None else self._tls.credentials()
         channel = backend.open_channel(self.endpoint, channel_options(OPTIONS, self._tls), credentials)
-        return _Connection(channel, AsyncStubs(identified(channel, self._metadata)), backend.owner())
+        return _Connection(channel, AsyncStubs(identified(channel, tuple(self.metadata))), backend.owner())
 
     def prepare_fork(self) -> None:
         """Closes a channel that the child cannot use, unless a call is in progress on it."""

@@ -22,7 +22,7 @@ from remora._bounds import OF_CLIENT, Count, Id, Ids, IfMissing, IndexWait, Limi
 from remora._endpoint import Endpoint, resolve_endpoint
 from remora._local_server import LocalServer, find_or_start
 from remora.conversations import ConversationFields, ConversationRecord, Order
-from remora.credentials import Tenant, Token, credentials
+from remora.credentials import Tenant, Token, credentials, resolve_credentials
 from remora.embeddings import Embedding
 from remora.messages import MessageLike
 from remora.search import Query, SearchOptions, SearchResult, search_request
@@ -86,7 +86,8 @@ class AsyncRemora:
         """Does not connect yet.
 
         `endpoint` is `unix:/path` or `host:port`; if None, $REMORA_ENDPOINT, else `remora.address.default_endpoint`.
-        `token` authenticates; `tenant` names the tenant if the server requires no token, else it must be the token's.
+        `token` authenticates; if None, $REMORA_TOKEN. `tenant` names the tenant if the server requires no token, else
+        it must be the token's; if None and no `token` is given, $REMORA_TENANT. An empty variable is as good as none.
         `timeout` is each call's deadline in seconds, unless the call has its own; calls that add several facts or
         memory items have more. `agent_id` and `run_id` are kept in the records of writes. `tls` is for a host and port
         that speak TLS.
@@ -94,7 +95,7 @@ class AsyncRemora:
         self._calls = AsyncCalls(
             resolve_endpoint(endpoint),
             tls=tls,
-            metadata=credentials(token, tenant),
+            metadata=resolve_credentials(token, tenant),
             origin=Origin(agent_id=agent_id or "", run_id=run_id or ""),
             default_timeout=timeout,
         )
@@ -116,15 +117,19 @@ class AsyncRemora:
         is this client's alone, keeps nothing, and ends with it; that is for scripts and notebooks. A process that was
         forked meanwhile keeps it until that ends, too. Another server ends with the last process that started or found
         it in this way, however that process ends, or when those have closed their clients; one that was started by
-        `remora serve` stays. `timeout` is each call's deadline in seconds.
+        `remora serve` stays. $REMORA_TOKEN and $REMORA_TENANT stand for what is not given only where `data` is None.
+        `timeout` is each call's deadline in seconds.
         `async with await AsyncRemora.start() as memory:` closes the client at the end.
 
         Needs the package remora-server, unless a server is found. Raises ServerNotStartedError, with what the server
         wrote, if none can be started.
         """
+        resolve_credentials(token, tenant)  # what is wrong in the environment is told before a server is started
         server = await backend.made_in_thread(lambda: find_or_start(data), LocalServer.release)
         client = cls(server.endpoint, token=token, tenant=tenant, timeout=timeout, agent_id=agent_id, run_id=run_id)
         client._calls.server = server
+        if data is not None:
+            client._calls.metadata = credentials(token, tenant)
         return client
 
     async def __aenter__(self) -> Self:

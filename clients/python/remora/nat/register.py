@@ -27,8 +27,13 @@ class RemoraMemoryConfig(MemoryBaseConfig, name="remora"):  # type: ignore[call-
         description="Instead of an endpoint: the data directory of a sidecar that is started if there is none, or "
         "`:memory:` for one that keeps nothing. Needs the package remora-server.",
     )
-    token: SecretStr | None = Field(default=None, description="The token, if the sidecar wants one.")
-    tenant: str | None = Field(default=None, description="The tenant, if the sidecar wants no token.")
+    token: SecretStr | None = Field(
+        default=None, description="The token, if the sidecar wants one. Default: $REMORA_TOKEN, unless there is `data`."
+    )
+    tenant: str | None = Field(
+        default=None,
+        description="The tenant, if the sidecar wants no token. Default: $REMORA_TENANT, unless there is `data`.",
+    )
     timeout: float = Field(
         default=2.0,
         gt=0,
