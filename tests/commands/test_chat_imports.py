@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import UTC, datetime, timedelta
 from io import BytesIO, TextIOWrapper
 from pathlib import Path
 from typing import Any
@@ -146,6 +147,69 @@ def test_what_is_left_out_is_said(importing: Importing) -> None:
         "1 message imported",
     ]
     assert importing.messages("chat-1") == TURNS[:1]
+
+
+NOON = datetime(2024, 5, 1, 12, tzinfo=UTC)
+
+
+@pytest.mark.parametrize("key", ["sent_time", "timestamp", "created_at"])
+@pytest.mark.parametrize(
+    ("given", "time"),
+    [
+        ("2024-05-01T12:00:00Z", NOON),
+        ("2024-05-01t14:00:00.250+02:00", NOON + timedelta(milliseconds=250)),
+        ("2024-05-01 12:00:00.123456789z", NOON + timedelta(microseconds=123456)),
+        (1714564800, NOON),
+        (1714564800.5, NOON + timedelta(milliseconds=500)),
+    ],
+)
+def test_a_message_was_sent_when_it_says(importing: Importing, key: str, given: object, time: datetime) -> None:
+    code, said = importing.run([{"messages": [{**TURNS[0], key: given}, TURNS[1]]}, {**TURNS[1], key: given}])
+
+    assert (code, said) == (0, ["3 messages imported"])
+    first, second = importing.memory.conversation("chat-1").messages(None)
+    assert (first.sent_time, second.sent_time) == (time, None)
+    assert [message.sent_time for message in importing.memory.conversation("chat").messages(None)] == [time]
+
+
+NO_TIMES = [
+    "yesterday", "2024-05-01", "2024-05-01T12:00:00", "2024-13-01T12:00:00Z", "0001-01-01T00:00:00+01:00", "1714564800",
+    1714564800000, 12.5, -1, float("nan"), float("inf"), True, [], {"seconds": 1714564800},
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("given", NO_TIMES)
+def test_a_sent_time_that_is_none_is_told_and_its_message_skipped(importing: Importing, given: object) -> None:
+    code, said = importing.run([{**TURNS[0], "sent_time": given}, TURNS[1]])
+
+    told = f"line 1, message 1 is skipped: sent_time is {given!r}; it must be a time with its zone, such as "
+    assert code == 0
+    assert said == [f"{told}2026-11-23T15:39:00Z, or seconds since 1970", "1 message imported"]
+
+
+@pytest.mark.parametrize("given", NO_TIMES)
+@pytest.mark.parametrize("key", ["timestamp", "created_at"])
+def test_what_may_be_another_time_is_not_imported(importing: Importing, key: str, given: object) -> None:
+    code, said = importing.run([{**TURNS[0], key: given}])
+
+    assert (code, said) == (0, [f"line 1, message 1: {key} is not imported", "1 message imported"])
+
+
+def test_of_several_times_the_first_that_is_one_is_imported(importing: Importing) -> None:
+    other = "2023-01-01T00:00:00Z"
+    importing.run([
+        {**TURNS[0], "created_at": other, "timestamp": other, "sent_time": NOON.isoformat()},
+        {**TURNS[0], "created_at": other, "timestamp": NOON.isoformat(), "sent_time": None},
+        {**TURNS[0], "created_at": NOON.isoformat(), "timestamp": 3},
+    ])  # fmt: skip
+
+    assert [message.sent_time for message in importing.memory.conversation("chat").messages(None)] == [NOON] * 3
+
+
+def test_a_time_of_a_whole_conversation_is_not_one_of_its_messages(importing: Importing) -> None:
+    code, said = importing.run([{"created_at": 1714564800, "messages": TURNS[:1]}])
+
+    assert (code, said) == (0, ["line 1: created_at is not imported", "1 message imported"])
 
 
 @pytest.mark.parametrize(("user", "arguments"), [("ana", ["--user", "ana"]), ("default", [])])

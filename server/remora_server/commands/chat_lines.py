@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import zlib
 from collections.abc import Callable, Iterable, Iterator
+from datetime import UTC, datetime
 from typing import Any
 
 from msgspec import Struct, field
@@ -16,16 +18,24 @@ from msgspec import Struct, field
 from remora import Message
 from remora._bounds import Id
 from remora._checks import check_of
+from remora._refusals import shown_alone
 from remora.errors import InvalidFieldError
-from remora.messages import CHAT_KEYS
+from remora.messages import CHAT_KEYS, MessageExtras
 from remora.v1 import message_pb2
 from remora_server.domain.errors import InvalidField
 from remora_server.rpc.checks.limits import Limits
 
 CONVERSATION_KEYS = frozenset({"messages", "id"})
+SENT_TIME = "sent_time"
+OTHERS_TIMES = ("timestamp", "created_at")
+"""What other programs call the time when a message was sent, among other things."""
 LARGEST_GROUP, GROUP_BYTES = 500, 1 << 20
 
 Report = Callable[[str], None]
+
+_RFC_3339 = re.compile(r"\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d:\d\d(\.\d+)?([Zz]|[+-]\d\d:\d\d)", re.ASCII)
+_LEAST_SECONDS, _MOST_SECONDS = 1e8, 1e10
+"""1973 and 2286: less is rather a duration, more are milliseconds."""
 
 _ID = check_of(Id)
 _REQUIRE_LEGAL = Limits(lambda _model: 0).rules(message_pb2.Message)
@@ -136,15 +146,50 @@ def _message(value: object, line: Line, index: int, place: str, report: Report) 
     if not isinstance(value, dict) or not isinstance(value.get("role"), str):
         report(f"{place} is skipped: it has no role")
         return []
-    _report_unknown(value, CHAT_KEYS, place, report)
-    known = {key: part for key, part in value.items() if key in CHAT_KEYS}
     try:
-        message = Message.from_openai(known, id=f"{line.file}-{line.number}-{index + 1}")
+        key, sent_time = _sent_time(value)
+        _report_unknown(value, CHAT_KEYS | {key}, place, report)
+        known = {key: part for key, part in value.items() if key in CHAT_KEYS}
+        extras: MessageExtras = {"id": f"{line.file}-{line.number}-{index + 1}"}
+        if sent_time is not None:
+            extras["sent_time"] = sent_time
+        message = Message.of(known, **extras)
         _REQUIRE_LEGAL(message.to_proto())
     except (TypeError, ValueError, InvalidField) as error:
         report(f"{place} is skipped: {error}")
         return []
     return [message]
+
+
+def _sent_time(value: dict[str, Any]) -> tuple[str, datetime | None]:
+    """When a message was sent, None if it does not say, and the key that says it. Raises ValueError for a `sent_time`
+    that is no time; other programs' keys are left then.
+    """
+    given = value.get(SENT_TIME)
+    if given is not None:
+        time = _time(given)
+        if time is None:
+            raise ValueError(
+                f"{SENT_TIME} is {shown_alone(given)}; it must be a time with its zone, such as 2026-11-23T15:39:00Z, "
+                "or seconds since 1970"
+            )
+        return SENT_TIME, time
+    times = ((key, _time(value.get(key))) for key in OTHERS_TIMES)
+    return next(((key, time) for key, time in times if time is not None), (SENT_TIME, None))
+
+
+def _time(given: object) -> datetime | None:
+    """The time of a text of RFC 3339, or of seconds since 1970; None for anything else."""
+    if isinstance(given, bool) or not isinstance(given, int | float | str):
+        return None
+    if not isinstance(given, str):
+        return datetime.fromtimestamp(given, UTC) if _LEAST_SECONDS <= given < _MOST_SECONDS else None
+    if not _RFC_3339.fullmatch(given):
+        return None
+    try:
+        return datetime.fromisoformat(given.upper()).astimezone(UTC)
+    except (ValueError, OverflowError):  # such as a 13th month, or before the year 1 in UTC
+        return None
 
 
 def _report_unknown(value: dict[str, Any], known: frozenset[str], place: str, report: Report) -> None:
