@@ -225,6 +225,55 @@ def test_lists_on_a_terminal_cut_texts_to_its_width_and_pipes_get_them_whole(end
     assert words in re.sub(r"\s+", " ", whole)
 
 
+CONVERSATION, USER = "0199c2a4-7d1e-7c55-9f0e-3b0a6c1d2e4f", "sarah.smith@example.org"
+
+
+@pytest.fixture(scope="module")
+def long_ids(endpoint: str) -> list[str]:
+    """The ids of two receipts in the tenant `ids`, which has two conversations."""
+    with Remora(endpoint, tenant="ids", timeout=PATIENCE) as memory:
+        memory.conversation("c", user_id="tom", title="Short").append(Message("user", "hello"))
+        chat = memory.conversation(CONVERSATION, user_id=USER, title="A title of some length")
+        chat.append(Message("user", "Lisbon"))
+        return [chat.search(query).receipt_id for query in ("Porto", "Lisbon")]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("width", "head"),
+    [
+        (120, ["updated", "conversation", "user", "messages", "title"]),
+        (96, ["updated", "conversation", "user", "messages", "title"]),
+        (95, ["updated", "conversation", "user", "messages"]),
+        (89, ["updated", "conversation", "user", "messages"]),
+        (88, ["updated", "conversation", "user"]),
+        (79, ["updated", "conversation", "user"]),
+        (78, ["conversation", "user"]),
+        (40, ["conversation", "user"]),
+        (30, ["conversation", "user"]),
+    ],
+)
+@pytest.mark.usefixtures("long_ids")
+def test_a_narrow_terminal_shows_fewer_columns_and_whole_ids(endpoint: str, width: int, head: list[str]) -> None:
+    shown = on_terminal(endpoint, "log", "--tenant", "ids", COLUMNS=str(width), NO_COLOR="1")
+
+    first, *rows = ESCAPE.sub("", shown).splitlines()
+    assert first.split() == head
+    assert [[id_ in row.split() for id_ in (CONVERSATION, USER)] for row in rows] == [[True, True], [False, False]]
+    assert all(cell_len(row) <= max(width, len(f"{CONVERSATION}  {USER}")) for row in rows)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("width", [120, 60, 45, 40, 37, 36, 30])
+def test_lists_show_whole_ids_on_a_narrow_terminal(endpoint: str, long_ids: list[str], width: int) -> None:
+    def shown(*arguments: str) -> list[str]:
+        text = on_terminal(endpoint, *arguments, "--tenant", "ids", COLUMNS=str(width), NO_COLOR="1")
+        return ESCAPE.sub("", text).splitlines()
+
+    assert set(long_ids) <= {line.split()[0] for line in shown("context", "list", "--conversation", CONVERSATION)}
+    assert [line.split()[1] for line in shown("search", "Lisbon", "--user", USER)[::2]] == [CONVERSATION]
+
+
 @pytest.mark.slow
 def test_messages_are_followed_until_an_interrupt(endpoint: str) -> None:
     with Remora(endpoint, tenant="followed", timeout=PATIENCE) as memory:

@@ -58,7 +58,8 @@ def _list(given: dict[str, Any]) -> None:
             write_json(_receipt_json(receipt))  # without the request, which lists leave out
         else:
             what = f"{_what(receipt)}, {counted(receipt.item_count, 'message')}"
-            print_cut(output(), Text(printable(f"{receipt.id}  {local_time(receipt.create_time)}  {what}")))
+            rest = Text(printable(f"  {local_time(receipt.create_time)}  {what}"))
+            print_cut(output(), rest, begin=printable(receipt.id))
     if not found and not given["json"]:
         diagnostics().print("there are no receipts")
 

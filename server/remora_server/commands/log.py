@@ -9,8 +9,6 @@ from collections.abc import Iterable, Sequence
 from types import FrameType
 from typing import Any
 
-from rich.table import Table
-
 from remora import ConversationRecord, Message, Remora
 from remora._printable import printable
 from remora.errors import ConversationNotFoundError
@@ -18,7 +16,15 @@ from remora_server.commands.connecting import add_connection_flags, connected
 from remora_server.commands.failures import Misused
 from remora_server.commands.messages import local_time, message_json, message_line
 from remora_server.commands.numbers import positive
-from remora_server.commands.output import add_json_flag, diagnostics, output, print_set_in, write_json
+from remora_server.commands.output import (
+    Column,
+    add_json_flag,
+    diagnostics,
+    output,
+    print_set_in,
+    print_table,
+    write_json,
+)
 from remora_server.commands.parsing import name
 
 FOLLOW_SECONDS = 0.5
@@ -123,17 +129,14 @@ def _show_conversations(conversations: Sequence[ConversationRecord], given: dict
         return
     if not conversations:
         return
-    console = output()
-    table = Table(box=None, pad_edge=False, expand=console.is_terminal)
-    table.add_column("updated", no_wrap=True)
-    table.add_column("conversation", overflow="fold")
-    table.add_column("user", overflow="fold")
-    table.add_column("messages", justify="right", no_wrap=True)
-    table.add_column("title", no_wrap=True, ratio=1)  # on a terminal, the rest of the line
-    for found in conversations:
-        texts = (printable(text) for text in (found.id, found.user_id))
-        table.add_row(local_time(found.update_time), *texts, f"{found.message_count:,}", printable(found.title))
-    console.print(table)
+    columns = (
+        Column("updated", [local_time(found.update_time) for found in conversations], "text"),
+        Column("conversation", [printable(found.id) for found in conversations], "id"),
+        Column("user", [printable(found.user_id) for found in conversations], "id"),
+        Column("messages", [f"{found.message_count:,}" for found in conversations], "number"),
+        Column("title", [printable(found.title) for found in conversations], "title"),
+    )
+    print_table(output(), columns)
 
 
 def _json(conversation: ConversationRecord) -> dict[str, object]:

@@ -9,10 +9,11 @@ import argparse
 import json
 import sys
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import IO, Any, cast
+from typing import IO, Any, Literal, NamedTuple, cast
 
+from rich.cells import cell_len
 from rich.console import Console
 from rich.progress import (
     BarColumn,
@@ -23,6 +24,7 @@ from rich.progress import (
     TextColumn,
     TimeElapsedColumn,
 )
+from rich.table import Table
 from rich.text import Text
 
 from remora._printable import printable_json
@@ -35,6 +37,7 @@ _UNBOUNDED = 100_000
 """The width if the output is not a terminal: lines are not broken for a pipe."""
 
 SET_IN = " " * 4
+GAP = " " * 2
 LEAST_COLUMNS = 8
 
 
@@ -88,15 +91,66 @@ def print_set_in(console: Console, text: Text) -> None:
     console.print(Text(f"\n{SET_IN}").join(lines), soft_wrap=True)
 
 
-def print_cut(console: Console, text: Text) -> None:
-    """Print an entry of a list: on a terminal as one line, truncated to its width; elsewhere as `print_set_in`."""
+def print_cut(console: Console, text: Text, *, begin: str = "") -> None:
+    """Print an entry of a list: on a terminal as one line, truncated to its width; elsewhere as `print_set_in`. It
+    begins with `begin`, such as an id, which is never cut.
+    """
+    whole = Text(begin, text.style)
     if not console.is_terminal:
-        print_set_in(console, text)
+        print_set_in(console, whole + text)
         return
     line = Text(" ").join(text.split(allow_blank=True))
     line.expand_tabs()
-    line.truncate(console.width, overflow="ellipsis")
-    console.print(line, soft_wrap=True)
+    room = console.width - whole.cell_len
+    if not begin or room >= LEAST_COLUMNS:
+        line.truncate(room, overflow="ellipsis")
+        whole.append_text(line)
+    console.print(whole, soft_wrap=True)
+
+
+class Column(NamedTuple):
+    """A column of a table: its head, and its text in each row. Ids are shown whole; a title has what room is left."""
+
+    head: str
+    texts: Sequence[str]
+    kind: Literal["id", "text", "number", "title"]
+
+    @property
+    def least_width(self) -> int:
+        """The cells that it needs."""
+        texts = () if self.kind == "title" else self.texts
+        return max(map(cell_len, (self.head, *texts)))
+
+
+def print_table(console: Console, columns: Sequence[Column]) -> None:
+    """Print a table. A terminal that is too narrow for it gets fewer columns: the last ones go first, but ids stay.
+
+    Where ids alone are too wide, they stand one behind the other, for the terminal to break the line: who copies an id
+    from there gets it whole.
+    """
+    shown = list(columns)
+    while not _have_room(console, shown) and any(column.kind != "id" for column in shown):
+        shown.remove([column for column in shown if column.kind != "id"][-1])
+    if not _have_room(console, shown):
+        for row in zip(*((column.head, *column.texts) for column in shown), strict=True):
+            console.print(GAP.join(row), soft_wrap=True)
+        return
+    table = Table(box=None, pad_edge=False, expand=console.is_terminal and shown[-1].kind == "title")
+    for column in shown:
+        table.add_column(
+            column.head,
+            no_wrap=True,
+            justify="right" if column.kind == "number" else "left",
+            ratio=1 if column.kind == "title" else None,
+        )
+    for row in zip(*(column.texts for column in shown), strict=True):
+        table.add_row(*row)
+    console.print(table)
+
+
+def _have_room(console: Console, columns: Sequence[Column]) -> bool:
+    needed = sum(column.least_width for column in columns) + len(GAP) * (len(columns) - 1)
+    return needed <= console.width or not console.is_terminal
 
 
 @contextmanager

@@ -96,7 +96,7 @@ def _show(hit: Hit, given: dict[str, Any]) -> None:
     if words:
         line.highlight_regex(rf"(?i)\b(?:{'|'.join(words)})\w*", FOUND_WORD)
     console = output()
-    print_cut(console, Text(f"{hit.score:.3f}  {printable(hit.conversation_id)}", "dim"))
+    print_cut(console, Text("", "dim"), begin=f"{hit.score:.3f}  {printable(hit.conversation_id)}")
     print_cut(console, line)
 
 
