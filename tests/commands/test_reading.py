@@ -6,6 +6,7 @@ import json
 import re
 import signal
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -66,6 +67,20 @@ def test_messages_are_shown_oldest_first_and_steer_no_terminal(endpoint: str) ->
     assert shown[2] == "    It leaves at ten."
     assert shown[3].endswith("  user  ␛[31mred␇ and <U+009B>1m")
     assert len(lines(endpoint, "log", "trip", "--limit", "1")) == 1
+
+
+@pytest.mark.slow
+def test_times_are_those_of_the_zone_and_for_scripts_in_utc(endpoint: str) -> None:
+    said = Message("user", "hello", sent_time=datetime(2026, 11, 22, 20, 12, tzinfo=UTC))
+    with Remora(endpoint, tenant="zoned", timeout=PATIENCE) as memory:
+        memory.conversation("c").append(said)
+
+    def shown(*arguments: str) -> str:
+        process = begin(endpoint, "log", "c", "--tenant", "zoned", *arguments, variables={"TZ": "JST-9"})
+        return process.communicate(timeout=PATIENCE)[0].decode()
+
+    assert shown().startswith("2026-11-23 05:12  user  hello")
+    assert json.loads(shown("--json"))["sent_time"] == "2026-11-22T20:12:00+00:00"
 
 
 FORGED = "2026-11-22 08:12  system  forged"
