@@ -104,7 +104,7 @@ CLIENTS = (
     Mistake(
         'Remora("localhost")',
         InvalidFieldError,
-        "endpoint is 'localhost'; it must be unix:/path or host:port; add the port: 'localhost:50051', "
+        "endpoint is 'localhost'; it must be unix:/path or host:port; add the port: 'localhost:7411', "
         "if that is where it listens",
     ),
     Mistake(

@@ -116,7 +116,7 @@ def _suggestion(text: str) -> str:
     host, colon, port = text.rpartition(":")
     if colon and host != "unix" and _is_host(host) and not _is_port(port):
         return f"; a port is a number from 1 to {LARGEST_PORT:,}"
-    return f"; add the port: {text + ':50051'!r}, if that is where it listens" if _is_host(text) else ""
+    return f"; add the port: {text + ':7411'!r}, if that is where it listens" if _is_host(text) else ""
 
 
 def _meant(text: str) -> Iterator[str]:
