@@ -149,6 +149,13 @@ def test_what_is_left_out_is_said(importing: Importing) -> None:
     assert importing.messages("chat-1") == TURNS[:1]
 
 
+def test_a_role_that_no_model_knows_is_told_with_those_that_a_file_can_have(importing: Importing) -> None:
+    code, said = importing.run([{"role": "human", "content": "hello"}, TURNS[0]])
+
+    known = "role is 'human'; it must be user, assistant, system, tool, developer or function"
+    assert (code, said) == (0, [f"line 1, message 1 is skipped: {known}", "1 message imported"])
+
+
 NOON = datetime(2024, 5, 1, 12, tzinfo=UTC)
 
 

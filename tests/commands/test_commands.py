@@ -157,7 +157,7 @@ def test_standard_input_that_is_closed_is_read_as_empty(monkeypatch: pytest.Monk
         code, said = under_shell("remora import - <&-")
 
     assert code == 1
-    assert said.startswith("remora: standard input: line 1 is missing")
+    assert said.startswith("remora: standard input is empty")
 
 
 def test_a_file_that_may_not_be_looked_at_is_named_with_the_reason() -> None:

@@ -428,7 +428,7 @@ NEITHER = "is neither the first line of an export nor OpenAI chat, a JSON object
 @pytest.mark.parametrize(
     ("content", "said"),
     [
-        (b"", "line 1 is missing or cut"),
+        (b"", "is empty: it is neither an export nor OpenAI chat"),
         (b"hello\n", f"line 1 {NEITHER}"),
         (b"[1]\n", f"line 1 {NEITHER}"),
         (b'[{"role": "user", "content": "hello"}]', f"line 1 {NEITHER}"),

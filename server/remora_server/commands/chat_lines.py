@@ -18,9 +18,10 @@ from msgspec import Struct, field
 from remora import Message
 from remora._bounds import Id
 from remora._checks import check_of
-from remora._refusals import shown_alone
+from remora._refusals import listed, shown_alone
 from remora.errors import InvalidFieldError
 from remora.messages import CHAT_KEYS, MessageExtras
+from remora.roles import KNOWN_ROLES
 from remora.v1 import message_pb2
 from remora_server.domain.errors import InvalidField
 from remora_server.rpc.checks.limits import Limits
@@ -147,6 +148,7 @@ def _message(value: object, line: Line, index: int, place: str, report: Report) 
         report(f"{place} is skipped: it has no role")
         return []
     try:
+        _require_known(value["role"])
         key, sent_time = _sent_time(value)
         _report_unknown(value, CHAT_KEYS | {key}, place, report)
         known = {key: part for key, part in value.items() if key in CHAT_KEYS}
@@ -159,6 +161,12 @@ def _message(value: object, line: Line, index: int, place: str, report: Report) 
         report(f"{place} is skipped: {error}")
         return []
     return [message]
+
+
+def _require_known(role: str) -> None:
+    """Raises ValueError for a role that no model knows: a file cannot say that it is meant."""
+    if role not in KNOWN_ROLES:
+        raise ValueError(f"role is {shown_alone(role)}; it must be {listed(KNOWN_ROLES, 'or')}")
 
 
 def _sent_time(value: dict[str, Any]) -> tuple[str, datetime | None]:

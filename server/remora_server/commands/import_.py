@@ -70,6 +70,8 @@ class Lines:
         """The object of each line and its length, up to the last. Raises CommandFailed."""
         with self.checked():
             line = self._read()
+            if not line:
+                raise CommandFailed(f"{self.name} is empty: it is neither an export nor OpenAI chat")
             require_kind(line)
             require_format(_parsed(line))
         while True:
