@@ -712,7 +712,7 @@ def test_a_ttl_that_is_misspelt_or_no_number_of_minutes_is_refused(store: Remora
     misspelt: Any = {"defaultttl": 1}
     with pytest.raises(ValueError, match="did you mean 'default_ttl'"):
         RemoraStore(ttl=misspelt)
-    wrong: list[Any] = ["5", float("nan"), float("inf"), 1e300, True]
+    wrong: list[Any] = ["5", float("nan"), float("inf"), 1e300, True, -5, -0.1]
     for minutes in wrong:
         with pytest.raises(ValueError, match=r"default_ttl is .* number of minutes"):
             RemoraStore(ttl={"default_ttl": minutes})
@@ -850,6 +850,8 @@ REFUSED: list[tuple[list[Op], str]] = [
     ([PutOp(("a" * 513,), "k", {})], "namespace[0] has 513 bytes"),
     ([PutOp(NS, "k", {}), PutOp(NS, "k" * 1025, {}), GetOp(NS, "k")], "key of ops[1] has 1,025 bytes"),
     ([SearchOp(NS, limit=-1)], "limit is -1"),
+    ([SearchOp(NS, offset=-1)], "offset is -1"),
+    ([ListNamespacesOp(offset=-(2**40))], f"offset is -{2**40}"),
     ([SearchOp(NS, {"t": "a" * 1025})], "a text in filter has 1,025 bytes"),
     ([SearchOp(NS, {"t" * 257: 1})], "a name in filter has 257 bytes"),
     ([SearchOp(NS, {f"t{number}": 1 for number in range(65)})], "filter has 65 elements"),

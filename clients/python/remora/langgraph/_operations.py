@@ -1,7 +1,6 @@
 """LangGraph's operations on items as requests, and the results of these as LangGraph's. Makes no calls."""
 
 import json
-import math
 import re
 import struct
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -161,13 +160,13 @@ def _refuse_misspelt(given: dict[str, Any], known: Collection[str], name: str) -
 
 
 def _microseconds(minutes: object, name: str) -> int:
-    """How long an item lives. Raises ValueError for what is no number of minutes, or more than ten years."""
+    """How long an item lives. Raises ValueError for what is no number of minutes, below 0, or more than ten years."""
     match minutes:
         case bool():
             pass
-        case int() | float() if -math.inf < minutes <= _MOST_MINUTES:
+        case int() | float() if 0 <= minutes <= _MOST_MINUTES:
             return max(_LEAST_TTL, round(minutes * 60_000_000))
-    raise ValueError(f"{name} is {minutes!r}; it must be a number of minutes, at most {_MOST_MINUTES:,} (ten years)")
+    raise ValueError(f"{name} is {minutes!r}; it must be a number of minutes, from 0 to {_MOST_MINUTES:,} (ten years)")
 
 
 def _paths(paths: object, name: str) -> list[tuple[str, list[str] | str]]:
@@ -406,12 +405,12 @@ def _rest_of(op: Op, result: wire.OperationResult) -> Op | None:
             count = len(result.hits.hits)
             missing = op.limit - count
             is_cut = result.truncated or count == LARGEST_PAGE
-            return op._replace(offset=max(op.offset, 0) + count, limit=missing) if is_cut and missing > 0 else None
+            return op._replace(offset=op.offset + count, limit=missing) if is_cut and missing > 0 else None
         case ListNamespacesOp():
             count = len(result.namespaces.namespaces)
             missing = op.limit - count
             is_cut = result.truncated or count == LARGEST_PAGE
-            return op._replace(offset=max(op.offset, 0) + count, limit=missing) if is_cut and missing > 0 else None
+            return op._replace(offset=op.offset + count, limit=missing) if is_cut and missing > 0 else None
     return None
 
 
@@ -435,7 +434,7 @@ def _result(op: Op, found: wire.OperationResult) -> Result:
 
 
 def _skipped(op: SearchOp | ListNamespacesOp) -> int:
-    return min(max(op.offset, 0), MOST_SKIPPED)
+    return min(op.offset, MOST_SKIPPED)
 
 
 def _namespace_query(op: ListNamespacesOp) -> wire.NamespaceQuery:
@@ -515,13 +514,17 @@ def refuse_one_text(namespace: object) -> None:
 
 
 def _refuse_no_number(op: Op) -> None:
-    """Raises TypeError for a limit or an offset that is no whole number, or a depth that is neither that nor None."""
+    """Raises TypeError for a limit or an offset that is no whole number, or a depth that is neither that nor None; and
+    InvalidFieldError for an offset below 0. The server refuses other numbers below 0.
+    """
     numbers = {name: getattr(op, name) for name in ("limit", "offset", "max_depth") if hasattr(op, name)}
     for name, number in numbers.items():
         if name == "max_depth" and number is None:
             continue
         if isinstance(number, bool) or not isinstance(number, Integral):
             raise TypeError(f"{name} is {number!r}; it must be a whole number")
+        if name == "offset" and number < 0:
+            raise _refusals.invalid(name, f"is {number}; it must be at least 0")
 
 
 def _too_long(op: PutOp, size: int) -> str:
