@@ -84,6 +84,39 @@ async def test_an_item_of_a_conversation_alone_has_a_memory_to_read(editor: Remo
     assert item.conversation == [{"role": "user", "content": "My dog is called Rex"}]
 
 
+SAYS_NOTHING = [
+    MemoryItem(memory="", user_id="sarah"),
+    MemoryItem(memory=" \n", user_id="sarah", tags=["food"], metadata={"source": "chat"}),
+    MemoryItem(user_id="sarah"),
+    MemoryItem(conversation=[], user_id="sarah"),
+    MemoryItem(conversation=[{"role": "user", "content": ""}, {"role": "assistant", "content": " "}], user_id="sarah"),
+    MemoryItem(conversation=[{"role": "user"}], user_id="sarah"),
+]
+
+
+@pytest.mark.parametrize("item", SAYS_NOTHING)
+async def test_an_item_that_says_nothing_is_not_added(
+    editor: RemoraEditor, item: MemoryItem, caplog: pytest.LogCaptureFixture
+) -> None:
+    await editor.add_items([item])
+    assert "items without memory and content are not added (1)" in caplog.text
+
+    await editor.add_items([remembered("Sarah is vegan"), item])
+
+    assert memories(await editor.search("what does Sarah eat?", top_k=10, user_id="sarah")) == ["Sarah is vegan"]
+
+
+async def test_an_item_whose_conversation_says_something_has_a_memory(editor: RemoraEditor) -> None:
+    conversation = [{"role": "user", "content": ""}, {"role": "user", "content": "My dog is called Rex"}]
+
+    await editor.add_items([MemoryItem(memory=" ", conversation=conversation, user_id="sarah")])
+
+    [item] = await editor.search("name of the dog", user_id="sarah")
+    assert item.memory is not None
+    assert "My dog is called Rex" in item.memory
+    assert item.conversation == conversation
+
+
 async def test_the_best_come_first_and_no_more_than_asked_for(editor: RemoraEditor) -> None:
     await editor.add_items([remembered(f"Order {number} was refunded") for number in range(4711, 4731)])
 
@@ -403,7 +436,7 @@ async def test_a_deletion_of_less_than_the_editor_knows_is_refused(
 
 
 async def test_a_thousand_items_and_more_are_added_at_once(editor: RemoraEditor) -> None:
-    await editor.add_items([MemoryItem(user_id="sarah", tags=["bare"]) for _ in range(1_001)])
+    await editor.add_items([remembered("tea", tags=["short"]) for _ in range(1_001)])
 
     assert len(await editor.search("x", top_k=2_000, user_id="sarah")) == 1_000
 

@@ -21,7 +21,7 @@ from remora._requests import REQUEST_BYTES
 from remora.errors import DeadlineExceededError, InvalidArgumentError, RemoraError, UnavailableError
 from remora.filters import Condition, Filter, Where
 from remora.nat import context
-from remora.nat.items import USER_CONTEXT, RemoraMemoryItem, as_text, from_remora, to_remora
+from remora.nat.items import USER_CONTEXT, RemoraMemoryItem, as_text, from_remora, says_something, to_remora
 
 DEFAULT_TOP_K = 5
 LONGEST_QUERY = 32_768
@@ -100,7 +100,8 @@ class RemoraEditor(MemoryEditor):
         """Adds items: of the user `user_id`, or else each of its own. An item is found by the next search.
 
         The two arguments may come in either order: the list is that of the items. `ttl` is how many seconds they live.
-        The items of one user are added all or none, up to 1,000 of them or 3 MiB; of more, so many at a time.
+        The items of one user are added all or none, up to 1,000 of them or 3 MiB; of more, so many at a time. An item
+        that says nothing, such as an empty answer, is not added; the log has a warning.
         """
         _say_ignored("add_items", ignored)
         given, owner = _in_order(items, user_id)
@@ -109,7 +110,10 @@ class RemoraEditor(MemoryEditor):
         for item in given:
             by_user[_user(owner or item.user_id)].append(item)
         for user, own in by_user.items():
-            made = [to_remora(item, known, self._ttl if ttl is None else ttl) for item in own]
+            speaking = list(filter(says_something, own))
+            if len(speaking) < len(own):
+                logger.warning("remora: items without memory and content are not added (%s)", len(own) - len(speaking))
+            made = [to_remora(item, known, self._ttl if ttl is None else ttl) for item in speaking]
             for some in _in_calls(made):
                 await self._added(user, some)
 

@@ -23,11 +23,17 @@ class RemoraMemoryItem(MemoryItem):
     expire_time: datetime | None = Field(default=None, description="From when on it is gone.")
 
 
+def says_something(item: MemoryItem) -> bool:
+    """Whether an item has a memory, or a conversation with content: more than white space."""
+    said = [message.get("content", "") for message in item.conversation or ()]
+    return any(text.strip() for text in (item.memory or "", *said))
+
+
 def to_remora(item: MemoryItem, context: Mapping[str, Any], ttl: float | None) -> remora.MemoryItem:
     """An item to be added. Values that JSON cannot hold in its metadata, NaN too, become text."""
     metadata = {**item.metadata, **({USER_CONTEXT: context} if context and USER_CONTEXT not in item.metadata else {})}
     return remora.MemoryItem(
-        item.memory or "",
+        item.memory if item.memory and item.memory.strip() else "",  # then the conversation makes it
         conversation=item.conversation or (),
         tags=item.tags,
         metadata=_plain(metadata),
