@@ -506,6 +506,27 @@ describe("a saver", () => {
     assert.equal((await all(saver.list(thread()))).length, 1);
   });
 
+  test("lists all threads for an empty config, and refuses another one that names no thread", async () => {
+    const saver = new RemoraSaver(fresh());
+    await put(saver, thread("t1", { user_id: "ana" }), checkpoint({ x: 1 }));
+    await put(saver, thread("t2", { user_id: "ben" }), checkpoint({ x: 1 }));
+    const forgotten: RunnableConfig[] = [
+      { configurable: {} },
+      { configurable: { user_id: "nobody" } },
+      { configurable: { thread_id: undefined } },
+      { configurable: { checkpoint_ns: "" } },
+      { configurable: { thread_id: undefined, checkpoint_ns: "", user_id: "nobody" } },
+      { metadata: { user_id: "nobody" } },
+    ];
+
+    for (const config of forgotten) {
+      await assert.rejects(all(saver.list(config)), /^Error: "thread_id" is missing/, JSON.stringify(config));
+    }
+
+    assert.equal((await all(saver.list({}))).length, 2);
+    assert.equal((await all(saver.list({ configurable: { thread_id: undefined, checkpoint_ns: "" } }))).length, 2);
+  });
+
   test("is told what the server refuses by the names of a config", async () => {
     const saver = new RemoraSaver(fresh());
     const long = "x".repeat(5_000);
