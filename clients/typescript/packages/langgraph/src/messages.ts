@@ -20,12 +20,14 @@ import {
   pages,
   refuseMisspelt,
   type Remora,
+  shown,
 } from "@remora/client";
 import { type EditSchema, type Message, type MessageSchema, PageOrder } from "@remora/client/v1";
-import { requireText } from "./refusals.js";
+import { invalidField, requireText, wrongType } from "./refusals.js";
 
 const OWN = ["conversationId", "userId"] as const satisfies readonly (keyof RemoraMessagesOptions)[];
 const REMOVE_ALL = "__remove_all__";
+const KEEP_KEYS = ["type", "from", "to"];
 const PAGE = 1_000;
 const ROLES: Record<string, string> = { human: "user", ai: "assistant" };
 
@@ -79,7 +81,8 @@ export class RemoraMessages {
    * Applies an update, all or nothing of it. Messages without an id get one. What is neither messages nor a `keep` changes
    * nothing.
    *
-   * @throws MessageNotFoundError if a message is to be removed that is not there.
+   * @throws MessageNotFoundError if a message is to be removed that is not there; InvalidFieldError, WrongTypeError for a `keep`
+   * that is misspelt, or whose bounds are no numbers.
    */
   async update(update: MessagesUpdate): Promise<void> {
     const edits = editsOf(update);
@@ -144,6 +147,7 @@ export function editsOf(update: MessagesUpdate): Edit[] {
   if (isKeep(update)) {
     return [{ action: { case: "keep", value: sliceOf(update) } }];
   }
+  refuseMisspeltKeep(update);
   const given = Array.isArray(update) ? (update as BaseMessageLike[]) : [update as BaseMessageLike].filter(isMessage);
   const messages = given.map(identified);
   const cleared = messages.findLastIndex((message) => RemoveMessage.isInstance(message) && message.id === REMOVE_ALL);
@@ -179,18 +183,41 @@ function appended(message: BaseMessage): Edit {
   return { action: { case: "append", value: toWire(message) } };
 }
 
-function sliceOf({ from, to }: Keep): { from?: bigint; to?: bigint } {
-  return { ...(from !== undefined && { from: position(from) }), ...(to !== undefined && { to: position(to) }) };
+function sliceOf(keep: Keep): { from?: bigint; to?: bigint } {
+  const unknown = Object.keys(keep).find((key) => !KEEP_KEYS.includes(key));
+  if (unknown !== undefined) {
+    throw invalidField(unknown, 'is no key of a keep; it has from and to, such as { type: "keep", from: -2 }');
+  }
+  const { from, to } = keep;
+  return {
+    ...(from !== undefined && { from: position("from", from) }),
+    ...(to !== undefined && { to: position("to", to) }),
+  };
 }
 
-/** As `slice` reads its arguments: toward zero, and beyond an end is the end. */
-function position(value: number): bigint {
+/** As `slice` reads its arguments: toward zero, and beyond an end is the end. NaN would be the position 0. */
+function position(field: string, value: number): bigint {
+  if (typeof value !== "number" || Number.isNaN(value)) {
+    throw wrongType(field, value, "a number");
+  }
   const bounded = Math.max(Number.MIN_SAFE_INTEGER, Math.min(Number.MAX_SAFE_INTEGER, value));
   return BigInt(Math.trunc(bounded) || 0);
 }
 
 function isKeep(update: MessagesUpdate): update is Keep {
   return typeof update === "object" && (update as unknown) !== null && "type" in update && update.type === "keep";
+}
+
+/** @throws InvalidFieldError for what has bounds, or is called almost so, and is no `keep`: it would change nothing. */
+function refuseMisspeltKeep(update: unknown): void {
+  if (typeof update !== "object" || update === null || Array.isArray(update) || isMessage(update)) {
+    return;
+  }
+  const { type } = update as { type?: unknown };
+  const isAlmost = typeof type === "string" && type.trim().toLowerCase() === "keep";
+  if (isAlmost || "from" in update || "to" in update) {
+    throw invalidField("type", `is ${shown(type)}; what keeps a slice is { type: "keep", from, to }`);
+  }
 }
 
 function isMessage(given: unknown): given is BaseMessageLike {

@@ -1,6 +1,6 @@
 // Refusals in the names of LangGraph's arguments: the server says the fields of the contract.
 
-import { InvalidFieldError, shown } from "@remora/client";
+import { InvalidFieldError, shown, WrongTypeError } from "@remora/client";
 
 /** Patterns of fields, and what takes their place, applied one after the other. */
 export type Names = readonly (readonly [RegExp, string])[];
@@ -95,4 +95,23 @@ export function requireText(name: string, given: unknown): void {
   if (typeof given !== "string") {
     throw new TypeError(`${name} is ${shown(given)}; it must be a string.`);
   }
+}
+
+/** An argument that no call could be made with. */
+export function invalidField(field: string, description: string): InvalidFieldError {
+  return new InvalidFieldError(`${field} ${description}`, {
+    code: "INVALID_ARGUMENT",
+    reason: "INVALID_FIELD",
+    fieldViolations: [{ field, description }],
+  });
+}
+
+/** An argument of another type than the call takes. */
+export function wrongType(field: string, value: unknown, expected: string): WrongTypeError {
+  const description = `is ${shown(value)}; it must be ${expected}`;
+  return new WrongTypeError(`${field} ${description}`, {
+    code: "INVALID_ARGUMENT",
+    reason: "WRONG_TYPE",
+    fieldViolations: [{ field, description }],
+  });
 }

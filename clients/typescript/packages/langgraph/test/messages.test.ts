@@ -12,7 +12,7 @@ import {
   ToolMessage,
 } from "@langchain/core/messages";
 import { messagesStateReducer, REMOVE_ALL_MESSAGES } from "@langchain/langgraph";
-import { MessageNotFoundError } from "@remora/client";
+import { InvalidFieldError, MessageNotFoundError } from "@remora/client";
 import { counted } from "../../client/test/counting.js";
 import { server } from "../../client/test/fresh.js";
 import { RemoraMessages } from "../src/index.js";
@@ -111,6 +111,35 @@ describe("an update", () => {
         JSON.stringify([from, to]),
       );
     }
+  });
+
+  test("that misspells a keep is refused by the name of the field, and changes nothing", async () => {
+    const messages = made();
+    await messages.update([said("a"), said("b"), said("c")]);
+    const wrong: [object, string, RegExp][] = [
+      [{ type: "keep", form: -2 }, "form", /^form is no key of a keep; it has from and to, such as/],
+      [{ type: "keep", from: 1, too: 3 }, "too", /^too is no key of a keep/],
+      [{ type: "keep", from: "1" }, "from", /^from is "1"; it must be a number$/],
+      [{ type: "keep", from: 0, to: Number.NaN }, "to", /^to is NaN; it must be a number$/],
+      [{ type: "keep", to: null }, "to", /^to is null; it must be a number$/],
+      [{ type: "Keep", from: -1 }, "type", /^type is "Keep"; what keeps a slice is \{ type: "keep", from, to \}$/],
+      [{ type: "keeep", from: -1 }, "type", /^type is "keeep"; /],
+      [{ from: -1 }, "type", /^type is undefined; /],
+    ];
+
+    for (const [update, field, said] of wrong) {
+      await assert.rejects(messages.update(update as never), (refused: Error) => {
+        assert.ok(refused instanceof InvalidFieldError, String(refused));
+        assert.deepEqual(
+          refused.fieldViolations.map((each) => each.field),
+          [field],
+        );
+        assert.match(refused.message, said);
+        return true;
+      });
+    }
+
+    assert.deepEqual(shown(await messages.list()), ["a: a", "b: b", "c: c"]);
   });
 
   test("of anything else changes nothing", async () => {
