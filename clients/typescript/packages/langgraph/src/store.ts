@@ -38,7 +38,7 @@ import {
   type StoreItemSchema,
 } from "@remora/client/v1";
 import { filterToWire } from "./filters.js";
-import { named, namedInBatch } from "./refusals.js";
+import { invalidField, named, namedInBatch, wrongType } from "./refusals.js";
 import { textsAt } from "./texts.js";
 
 const MS_PER_MINUTE = 60_000;
@@ -61,6 +61,8 @@ const OWN = ["index", "ttl", "userLabel"] as const satisfies readonly (keyof Rem
 const INDEX_KEYS = ["dims", "embeddings", "fields", "distanceType"];
 const TTL_KEYS = ["defaultTtl", "refreshOnRead"];
 const MATCHES = ["prefix", "suffix"];
+/** What of a search or a list is a number. */
+const NUMBERS = ["limit", "offset", "maxDepth"] as const;
 const SEARCH_KEYS = ["filter", "limit", "offset", "query"];
 const LIST_KEYS = ["prefix", "suffix", "maxDepth", "limit", "offset"];
 
@@ -212,6 +214,7 @@ export class RemoraStore extends BaseStore {
   override async batch<Op extends Operation[]>(operations: Op): Promise<OperationResults<Op>> {
     requireOperations(operations);
     operations.forEach(requireNamespaces);
+    operations.forEach(requireNumbers);
     operations.filter(isPut).forEach(requireObject);
     const results: unknown[] = operations.map(resultOfNothing);
     const last = lastPuts(operations);
@@ -501,6 +504,29 @@ function requireNamespaces(operation: Operation): void {
   }
 }
 
+/**
+ * Refuses numbers by which a search would find nothing, without a word, or not what is meant. Fractions are taken as `slice`
+ * takes them, and an `offset` below 0 as 0, as InMemoryStore does.
+ *
+ * @throws WrongTypeError for what is no number; InvalidFieldError for a limit or a depth below 0.
+ */
+function requireNumbers(operation: Operation, position: number, { length }: readonly Operation[]): void {
+  if ("namespace" in operation) {
+    return;
+  }
+  const given = operation as Readonly<Partial<Record<(typeof NUMBERS)[number], unknown>>>;
+  for (const name of NUMBERS) {
+    const number = given[name] ?? 0;
+    const field = length > 1 ? `${name} of operations[${position}]` : name;
+    if (typeof number !== "number" || Number.isNaN(number)) {
+      throw wrongType(field, number, "a number");
+    }
+    if (number < 0 && name !== "offset") {
+      throw invalidField(field, `is ${number}; it must be at least 0`);
+    }
+  }
+}
+
 /** @throws TypeError for one text: its letters would be taken for labels. */
 function requireLabels(name: string, labels: unknown): void {
   requireArray(name, labels, 'labels, such as ["users", "ana"]');
@@ -547,13 +573,21 @@ function encoded(operation: PutOperation, value: Record<string, unknown>): Uint8
   return bytes;
 }
 
-/** @throws TypeError for what JSON cannot hold, such as a BigInt, or an object within itself. */
+/** @throws TypeError for what JSON cannot hold, such as a BigInt, NaN, or an object within itself. */
 function jsonOf(operation: PutOperation, value: Record<string, unknown>): string | undefined {
   try {
-    return JSON.stringify(value) as string | undefined; // a `toJSON` may return nothing
+    return JSON.stringify(value, inJson) as string | undefined; // a `toJSON` may return nothing
   } catch (error) {
     throw new TypeError(`${nameOf(operation)} cannot be stored as JSON: ${(error as Error).message}`, { cause: error });
   }
+}
+
+/** A member of a value, as it is. @throws RangeError for a number that JSON would have null for. */
+function inJson(name: string, member: unknown): unknown {
+  if (typeof member === "number" && !Number.isFinite(member)) {
+    throw new RangeError(`${name} is ${shown(member)}, which JSON does not have`);
+  }
+  return member;
 }
 
 function nameOf({ namespace, key }: PutOperation): string {

@@ -186,6 +186,11 @@ describe("items", () => {
       [large, /has 3000011 bytes as JSON; at most 2097152 are allowed/],
       [{ n: 5n }, /The value of "k" in \["users","ana"\] cannot be stored as JSON: .*BigInt/],
       [cyclic, /The value of "k" in \["users","ana"\] cannot be stored as JSON: .*circular/],
+      [
+        { n: Number.NaN },
+        /The value of "k" in \["users","ana"\] cannot be stored as JSON: n is NaN, which JSON does not have/,
+      ],
+      [{ list: [1, { deep: -Infinity }] }, /cannot be stored as JSON: deep is -Infinity, which JSON does not have/],
       [{ toJSON: () => undefined }, /The value of "k" in \["users","ana"\] is .*, which is no object in JSON/],
       [Promise.resolve({ text: "tea" }), /is Promise .*; it must be an object: await it/],
     ];
@@ -212,8 +217,6 @@ describe("items", () => {
 
     assert.equal(await store.get(NS, ""), null);
     assert.deepEqual(keys(await store.search(NS, { offset: -1 })), ["k"]);
-    assert.deepEqual(await store.search(NS, { limit: -1 }), []);
-    assert.deepEqual(await store.listNamespaces({ limit: -1 }), []);
     assert.deepEqual(await store.listNamespaces({ offset: -1 }), [NS]);
     await assert.rejects(store.put(NS, "", {}), InvalidFieldError);
   });
@@ -280,6 +283,35 @@ describe("a search without a query", () => {
     assert.deepEqual(keys(await store.search(NS, { limit: 3 })), ["k18", "k16", "k14"]);
     assert.equal((await store.search([])).length, 10);
     assert.deepEqual(await store.search(["users"], { limit: 0 }), []);
+  });
+
+  test("refuses a number of items that is none, by its name, and writes nothing of the batch", async () => {
+    const store = made();
+    await store.put(NS, "k", {});
+    const wrong: [() => Promise<unknown>, RegExp][] = [
+      [() => store.search(NS, { limit: -1 }), /^InvalidFieldError: limit is -1; it must be at least 0/],
+      [() => store.search(NS, { limit: "5" as never }), /^WrongTypeError: limit is "5"; it must be a number/],
+      [() => store.search(NS, { limit: true as never }), /^WrongTypeError: limit is true; it must be a number/],
+      [() => store.search(NS, { limit: Number.NaN }), /^WrongTypeError: limit is NaN; it must be a number/],
+      [() => store.search(NS, { offset: "1" as never }), /^WrongTypeError: offset is "1"; it must be a number/],
+      [() => store.listNamespaces({ limit: -1 }), /^InvalidFieldError: limit is -1; it must be at least 0/],
+      [() => store.listNamespaces({ maxDepth: "1" as never }), /^WrongTypeError: maxDepth is "1"; it must be a number/],
+      [() => store.listNamespaces({ maxDepth: -1 }), /^InvalidFieldError: maxDepth is -1; it must be at least 0/],
+      [
+        () =>
+          store.batch([
+            { namespace: NS, key: "new", value: {} },
+            { namespacePrefix: NS, limit: -1 },
+          ]),
+        /^InvalidFieldError: limit of operations\[1\] is -1; it must be at least 0$/,
+      ],
+    ];
+
+    for (const [ask, said] of wrong) {
+      await assert.rejects(ask, said);
+    }
+
+    assert.deepEqual(keys(await store.search(NS)), ["k"]);
   });
 
   test("returns more than a thousand where they are wanted", async () => {
@@ -644,7 +676,6 @@ describe("namespaces", () => {
       { matchConditions: [], limit: 3, offset: undefined },
       { matchConditions: [], limit: 1.5 },
       { matchConditions: [], limit: 2, offset: 2.5 },
-      { matchConditions: [], limit: Number.NaN },
       { matchConditions: [], offset: Number.POSITIVE_INFINITY },
       { namespacePrefix: ["n"], offset: 115 },
     ] as unknown as ListNamespacesOperation[];
