@@ -27,7 +27,7 @@ import {
   otherType,
   requireId,
   requireKnown,
-  requireNoTypo,
+  requireRole,
   requireSome,
   requireString,
 } from "./refusals.js";
@@ -37,9 +37,6 @@ import { type Fields, fieldsOf } from "./shapes.js";
 import { type ShortTerm, shortTermToProto, type Window, windowFromProto, writtenSummary } from "./short-term.js";
 import type { Dated } from "./times.js";
 import { WorkingMemory } from "./working-memory.js";
-
-/** The roles that models know. */
-const ROLES = ["user", "assistant", "system", "tool", "developer", "function"];
 
 /** How often a summary is written whose messages change meanwhile. */
 const SUMMARY_TRIES = 5;
@@ -164,13 +161,13 @@ export class Conversation {
   /**
    * Appends one message or several, all or none; durable and visible when it is done. A message whose id the user
    * already has here replaces that message. A missing conversation is created with the handle's user and fields; those of
-   * one that is there stay as they are: `update` changes them. A role may be of your own, but not almost one that models
-   * know.
+   * one that is there stay as they are: `update` changes them. A role may be of your own, such as `narrator`, but not almost
+   * one that models know, nor `human`, `ai` or `model`.
    */
   async append(messages: AppendedMessage | AppendedMessage[], options?: CallOptions): Promise<AppendMessagesResponse> {
     const several = Array.isArray(messages) ? messages : [messages];
     for (const [place, message] of several.entries()) {
-      requireNoTypo((message as Partial<AppendedMessage> | null)?.role, `messages[${place}].role`, ROLES);
+      requireRole((message as Partial<AppendedMessage> | null)?.role, `messages[${place}].role`);
     }
     const request = { ...this.#key, messages: several, createIfMissing: this.#created };
     return this.#conversations.appendMessages(request, options);

@@ -4,7 +4,7 @@ import type { MessageInitShape } from "@bufbuild/protobuf";
 import type { AppendedMessage } from "./conversation.js";
 import type { EditSchema } from "./generated/remora/v1/conversation_service_pb.js";
 import { MessageSchema } from "./generated/remora/v1/message_pb.js";
-import { invalidField, otherType, requireKnown, requireString } from "./refusals.js";
+import { invalidField, otherType, requireKnown, requireRole, requireString } from "./refusals.js";
 import { requireObject, requireShape } from "./shapes.js";
 import type { Dated } from "./times.js";
 
@@ -45,11 +45,11 @@ export function editToProto(edit: Edit, path: string): Dated<MessageInitShape<ty
 
 function actionOf(edit: Edit, path: string): NonNullable<Dated<MessageInitShape<typeof EditSchema>>["action"]> {
   if ("append" in edit) {
-    requireShape(MessageSchema, edit.append, `${path}.append`);
+    requireMessage(edit.append, `${path}.append`);
     return { case: "append", value: edit.append };
   }
   if ("replace" in edit) {
-    requireShape(MessageSchema, edit.replace, `${path}.replace`);
+    requireMessage(edit.replace, `${path}.replace`);
     return { case: "replace", value: edit.replace };
   }
   if ("remove" in edit) {
@@ -63,6 +63,11 @@ function actionOf(edit: Edit, path: string): NonNullable<Dated<MessageInitShape<
     throw otherType(`${path}.removeAll`, edit.removeAll, "true");
   }
   return { case: "removeAll", value: {} };
+}
+
+function requireMessage(message: AppendedMessage, path: string): void {
+  requireShape(MessageSchema, message, path);
+  requireRole(message.role, `${path}.role`);
 }
 
 function sliceOf(kept: Kept, path: string): { from?: bigint; to?: bigint } {

@@ -37,6 +37,15 @@ const SYNONYMS: Readonly<Record<string, readonly string[]>> = {
   where: ["filter"],
 };
 
+/** The roles that models know. */
+const ROLES = ["user", "assistant", "system", "tool", "developer", "function"];
+/** What LangChain and Gemini call them. */
+const ROLES_ELSEWHERE: ReadonlyMap<unknown, string> = new Map([
+  ["human", "user"],
+  ["ai", "assistant"],
+  ["model", "assistant"],
+]);
+
 /** An argument that no call could be made with. */
 export function invalidField(field: string, description: string): InvalidFieldError {
   return new InvalidFieldError(`${field} ${description}`, {
@@ -142,15 +151,16 @@ export function requireMeant(given: unknown, known: readonly string[], others: r
 }
 
 /**
- * Refuses a value that is almost a known one: `usr` for `user`.
+ * Refuses a role that is almost one that models know, such as `usr`, or another framework's name of it, such as `human`. Any
+ * other is one of the caller's own.
  *
  * @throws InvalidFieldError
  */
-export function requireNoTypo(value: unknown, field: string, known: readonly string[]): void {
-  if (typeof value !== "string" || value === "" || known.includes(value)) {
+export function requireRole(value: unknown, field: string): void {
+  if (typeof value !== "string" || value === "" || ROLES.includes(value)) {
     return; // the request's own check says what is wrong
   }
-  const likely = closest(value, known);
+  const likely = ROLES_ELSEWHERE.get(value.toLowerCase()) ?? closest(value, ROLES);
   if (likely !== undefined) {
     throw invalidField(field, `is ${shown(value)}; did you mean ${likely}?`);
   }

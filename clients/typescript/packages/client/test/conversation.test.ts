@@ -61,6 +61,18 @@ describe("a conversation", () => {
     assert.deepEqual([record.userId, record.title, record.storageLimit], ["sarah", "Trip", 50]);
   });
 
+  test("has messages of a role of one's own", async () => {
+    const chat = remora.conversation("own-role");
+
+    await chat.append({ role: "narrator", text: "Night falls." });
+    await chat.edit({ append: { role: "critic", text: "Slowly." } });
+
+    assert.deepEqual(
+      (await chat.messages()).map(({ role }) => role),
+      ["narrator", "critic"],
+    );
+  });
+
   test("is appended to once by calls with the same request id", async () => {
     const chat = remora.conversation("c");
 

@@ -321,6 +321,31 @@ const MISTAKES: readonly (readonly [what: string, call: Call, answer: RegExp])[]
     /^InvalidFieldError: messages\[0\]\.role is "User"; did you mean user\?$/,
   ],
   [
+    "LangChain's role",
+    (remora) => chat(remora).append({ role: "human", text: "x" }),
+    /^InvalidFieldError: messages\[0\]\.role is "human"; did you mean user\?$/,
+  ],
+  [
+    "LangChain's other role",
+    (remora) => chat(remora).append({ role: "ai", text: "x" }),
+    /^InvalidFieldError: messages\[0\]\.role is "ai"; did you mean assistant\?$/,
+  ],
+  [
+    "Gemini's role",
+    (remora) => chat(remora).append({ role: "model", text: "x" }),
+    /^InvalidFieldError: messages\[0\]\.role is "model"; did you mean assistant\?$/,
+  ],
+  [
+    "LangChain's role in an edit",
+    (remora) => chat(remora).edit({ append: { role: "human", text: "x" } }),
+    /^InvalidFieldError: edits\[0\]\.append\.role is "human"; did you mean user\?$/,
+  ],
+  [
+    "a misspelt role in an edit",
+    (remora) => chat(remora).edit({ replace: { id: "m", role: "asistant", text: "x" } }),
+    /^InvalidFieldError: edits\[0\]\.replace\.role is "asistant"; did you mean assistant\?$/,
+  ],
+  [
     "no query",
     (remora) => chat(remora).search(wrong(undefined)),
     /^WrongTypeError: query is undefined; it must be a string, or a vector that embedding\(model, values\) makes$/,
