@@ -166,6 +166,9 @@ export class Conversation {
    */
   async append(messages: AppendedMessage | AppendedMessage[], options?: CallOptions): Promise<AppendMessagesResponse> {
     const several = Array.isArray(messages) ? messages : [messages];
+    if (several.length === 0) {
+      throw invalidField("messages", "is []; it must have 1 to 1,000 messages");
+    }
     for (const [place, message] of several.entries()) {
       requireRole((message as Partial<AppendedMessage> | null)?.role, `messages[${place}].role`);
     }
@@ -206,6 +209,7 @@ export class Conversation {
    */
   async context(maxTokens = 4000, what: ContextOptions = {}, options?: CallOptions): Promise<AssembleContextResponse> {
     requireKnown(what, CONTEXT_OPTIONS, "option of a context");
+    requireSome(maxTokens, "maxTokens");
     const { recall = true, ...fields } = what;
     const search = recallOf(recall);
     const request = { ...fields, ...(search && { search }), ...this.#key, maxTokens };

@@ -1,6 +1,7 @@
 // What a plain object must be to become a message: a misspelt key would be left out, and a value of another type changed.
 
 import {
+  type DescEnum,
   type DescField,
   type DescMessage,
   type DescOneof,
@@ -124,11 +125,17 @@ function requireValue(field: DescField, kind: "scalar" | "enum" | "message", val
     requireShape(field.message as DescMessage, value, path);
   } else if (kind === "enum") {
     if (typeof value !== "number") {
-      throw otherType(path, value, `a ${field.enum?.name} of @remora/client/v1`);
+      throw otherType(path, value, choicesOf(field.enum as DescEnum));
     }
   } else {
     requireScalar(field.scalar as ScalarType, value, path);
   }
+}
+
+/** The values that an enum has, but for the one that says nothing. */
+function choicesOf({ name, values }: DescEnum): string {
+  const chosen = values.filter(({ number }) => number !== 0).map(({ localName }) => `${name}.${localName}`);
+  return `a ${name} of @remora/client/v1: ${[chosen.slice(0, -1).join(", "), ...chosen.slice(-1)].join(" or ")}`;
 }
 
 function requireScalar(type: ScalarType, value: unknown, path: string): void {

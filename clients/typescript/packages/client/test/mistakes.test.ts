@@ -321,6 +321,26 @@ const MISTAKES: readonly (readonly [what: string, call: Call, answer: RegExp])[]
     /^InvalidFieldError: messages\[0\]\.role is "User"; did you mean user\?$/,
   ],
   [
+    "no messages",
+    (remora) => chat(remora).append([]),
+    /^InvalidFieldError: messages is \[\]; it must have 1 to 1,000 messages$/,
+  ],
+  [
+    "a budget of nothing",
+    (remora) => chat(remora).context(0),
+    /^InvalidFieldError: maxTokens is 0; it must be at least 1$/,
+  ],
+  [
+    "the name of a rendering",
+    (remora) => chat(remora).context(100, { rendering: wrong("system_prompt") }),
+    /^WrongTypeError: rendering is "system_prompt"; it must be a Rendering of @remora\/client\/v1: Rendering\.MESSAGES, Rendering\.TRANSCRIPT or Rendering\.SYSTEM_PROMPT$/,
+  ],
+  [
+    "the name of a merge",
+    (remora) => chat(remora).context(100, { merge: wrong("earlier") }),
+    /^WrongTypeError: merge is "earlier"; it must be a Merge of @remora\/client\/v1: Merge\.APPEND, .* or Merge\.EARLIER$/,
+  ],
+  [
     "LangChain's role",
     (remora) => chat(remora).append({ role: "human", text: "x" }),
     /^InvalidFieldError: messages\[0\]\.role is "human"; did you mean user\?$/,
@@ -404,7 +424,7 @@ const MISTAKES: readonly (readonly [what: string, call: Call, answer: RegExp])[]
   [
     "a profile by its name",
     (remora) => chat(remora).search("PIN", { profile: wrong("hybrid") }),
-    /^WrongTypeError: options\.profile is "hybrid"; it must be a Profile of @remora\/client\/v1$/,
+    /^WrongTypeError: options\.profile is "hybrid"; it must be a Profile of @remora\/client\/v1: Profile\.HYBRID, .* or Profile\.HYBRID_LATE$/,
   ],
   [
     "a filter as an object",
