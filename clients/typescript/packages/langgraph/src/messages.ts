@@ -26,6 +26,7 @@ import { type EditSchema, type Message, type MessageSchema, PageOrder } from "@r
 import { invalidField, requireText, wrongType } from "./refusals.js";
 
 const OWN = ["conversationId", "userId"] as const satisfies readonly (keyof RemoraMessagesOptions)[];
+const EXAMPLE = '{ conversationId: "support-42" }';
 const REMOVE_ALL = "__remove_all__";
 const KEEP_KEYS = ["type", "from", "to"];
 const PAGE = 1_000;
@@ -62,10 +63,12 @@ export class RemoraMessages {
   readonly #conversationId: string;
   readonly #userId: string;
 
+  /** @throws WrongTypeError for options without a conversation; InvalidFieldError for a misspelt one. */
   constructor(options: RemoraMessagesOptions) {
+    requireObject(options);
     refuseMisspelt(options, OWN);
     const { conversationId, userId = "" } = options;
-    requireText("conversationId", conversationId);
+    requireConversation(conversationId);
     requireText("userId", userId);
     this.#connection = new ClientConnection(options, OWN);
     this.#conversationId = conversationId;
@@ -139,6 +142,21 @@ export class RemoraMessages {
         throw failure;
       }
     }
+  }
+}
+
+/** @throws WrongTypeError for a text, which may be meant for the conversation. */
+function requireObject(options: unknown): void {
+  if (typeof options !== "object" || options === null || Array.isArray(options)) {
+    throw wrongType("options", options, `an object, such as ${EXAMPLE}`);
+  }
+}
+
+/** @throws WrongTypeError */
+function requireConversation(id: unknown): void {
+  if (typeof id !== "string" || id === "") {
+    const expected = `a string of 1 to 512 bytes: the conversation that holds the messages, as in new RemoraMessages(${EXAMPLE})`;
+    throw wrongType("conversationId", id, expected);
   }
 }
 

@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
-import { copyFileSync } from "node:fs";
+import { copyFileSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import { promisify } from "node:util";
@@ -29,6 +29,22 @@ test("deleting the user deletes what the agent of the example keeps in its store
   await store.client.users.deleteUser({ userId: "ann" });
 
   assert.deepEqual(await store.listNamespaces(), []);
+});
+
+test("the example of RemoraMessages in the documents replaces a message in its place and keeps the newest", async () => {
+  const { endpoint } = fresh();
+  const page = readFileSync(join(REPOSITORY, "docs/langgraph.md"), "utf8");
+  const [code, ...others] = [...page.matchAll(/^```ts\n(.*?)^```$/gms)]
+    .map(([, block]) => block ?? "")
+    .filter((block) => block.includes("new RemoraMessages("));
+  assert.ok(code !== undefined && others.length === 0);
+  const script = ".build/messages.mjs";
+  writeFileSync(script, code);
+
+  const env = { ...process.env, REMORA_ENDPOINT: endpoint };
+  const { stdout } = await promisify(execFile)(process.execPath, [script], { env });
+
+  assert.equal(stdout, "[ 'Green tea, please', 'Here it is.' ]\n");
 });
 
 test("the agent of the example remembers its thread, and what its user said in another one", async () => {

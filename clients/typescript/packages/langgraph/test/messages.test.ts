@@ -202,3 +202,21 @@ describe("an update", () => {
 test("a conversation that is not there has no messages", async () => {
   assert.deepEqual(await made().list(), []);
 });
+
+test("messages without a conversation say what to pass", () => {
+  const example = 'RemoraMessages({ conversationId: "support-42" })';
+  for (const conversationId of [undefined, null, "", 5]) {
+    assert.throws(() => new RemoraMessages({ tenant: "acme", conversationId } as never), {
+      name: "WrongTypeError",
+      message:
+        `conversationId is ${JSON.stringify(conversationId)}; it must be a string of 1 to 512 bytes: ` +
+        `the conversation that holds the messages, as in new ${example}`,
+    });
+  }
+  for (const options of [undefined, null, "conv1", []]) {
+    assert.throws(() => new RemoraMessages(options as never), {
+      name: "WrongTypeError",
+      message: `options is ${JSON.stringify(options)}; it must be an object, such as { conversationId: "support-42" }`,
+    });
+  }
+});

@@ -798,20 +798,18 @@ describe("a store", () => {
     assert.equal(made({ index: null, ttl: null } as unknown as RemoraStoreOptions).indexConfig, undefined);
   });
 
-  test("is not made with what is no object of options, nor is a saver, nor are messages", () => {
+  test("is not made with what is no object of options, nor is a saver", () => {
     for (const given of [null, "unix:/run/remora.sock", []] as never[]) {
       for (const make of [
         () => new RemoraStore(given),
         () => new RemoraSaver(given),
-        () => new RemoraMessages(given),
         () => RemoraStore.fromConnString("unix:/run/remora.sock", given),
         () => RemoraSaver.fromConnString("unix:/run/remora.sock", given),
       ]) {
         assert.throws(make, /^WrongTypeError: options is .*; it must be an object with agentId, client,/);
       }
     }
-    const options = { ...fresh(), conversationId: 5, serde: "json" } as never;
-    assert.throws(() => new RemoraMessages(options), /conversationId is 5; it must be a string/);
+    const options = { ...fresh(), serde: "json" } as never;
     assert.throws(() => new RemoraSaver(options), /serde is "json"; it must be a serializer, with dumpsTyped/);
   });
 
