@@ -506,9 +506,9 @@ function requireNamespaces(operation: Operation): void {
 
 /**
  * Refuses numbers by which a search would find nothing, without a word, or not what is meant. Fractions are taken as `slice`
- * takes them, and an `offset` below 0 as 0, as InMemoryStore does.
+ * takes them, as InMemoryStore does.
  *
- * @throws WrongTypeError for what is no number; InvalidFieldError for a limit or a depth below 0.
+ * @throws WrongTypeError for what is no number; InvalidFieldError for one below 0.
  */
 function requireNumbers(operation: Operation, position: number, { length }: readonly Operation[]): void {
   if ("namespace" in operation) {
@@ -521,7 +521,7 @@ function requireNumbers(operation: Operation, position: number, { length }: read
     if (typeof number !== "number" || Number.isNaN(number)) {
       throw wrongType(field, number, "a number");
     }
-    if (number < 0 && name !== "offset") {
+    if (number < 0) {
       throw invalidField(field, `is ${number}; it must be at least 0`);
     }
   }
@@ -660,7 +660,7 @@ function mostOf(operation: SearchOperation | ListNamespacesOperation): number {
 
 /** How many of the first are left out. */
 function begin({ offset }: { offset?: number | null | undefined }): number {
-  return Math.max(Math.min(whole(offset ?? 0), INT32), 0);
+  return Math.min(whole(offset ?? 0), INT32);
 }
 
 /** As Array.prototype.slice reads a number: toward zero. */
