@@ -194,9 +194,15 @@ def test_of_a_schema_with_many_references_is_not_said_where_a_value_does_not_mat
 
 
 @pytest.mark.parametrize(("depth", "reason"), [(3, r"does not match the schema at \$: "), (60, "too many references")])
-def test_a_schema_that_refers_to_itself_twice_ends_however_deep_a_value_is(depth: int, reason: str) -> None:
-    inner = {"properties": {"inner": {"$ref": "#"}}, "required": ["inner"]}
-    schema = json_schema("json_schema", json.dumps({"anyOf": [inner, inner]}))
+@pytest.mark.parametrize(
+    ("name", "reference"),
+    [({}, {"$ref": "#"}), ({"$anchor": "m"}, {"$ref": "#m"}), ({"$dynamicAnchor": "m"}, {"$dynamicRef": "#m"})],
+)
+def test_a_schema_that_refers_to_itself_twice_ends_however_deep_a_value_is(
+    name: dict[str, str], reference: dict[str, str], depth: int, reason: str
+) -> None:
+    inner = {"properties": {"inner": reference}, "required": ["inner"]}
+    schema = json_schema("json_schema", json.dumps({**name, "anyOf": [inner, inner]}))
     value: object = {}
     for _ in range(depth):
         value = {"inner": value}

@@ -130,7 +130,7 @@ class _References:
         self._based: list[object] = []
         self._anchored: defaultdict[str, list[object]] = defaultdict(list)
         for part in _all_within(schema):
-            if isinstance(part, dict) and part is not schema:
+            if isinstance(part, dict):
                 self._note(part)
 
     def _note(self, part: dict[str, object]) -> None:
@@ -141,7 +141,7 @@ class _References:
                 continue
             if keyword in _ANCHORS or name.startswith("#"):
                 self._anchored[name.removeprefix("#")].append(part)
-            else:
+            elif part is not self._schema:  # whose base is that of all references, if none is named
                 self._based.append(part)
 
     def parts(self, part: object) -> list[object]:
