@@ -1296,24 +1296,6 @@ class Recall:
     def bytes_of(self, tenant: str, *, user_id: str | None, uid: int | None) -> int:
         """Return the memory that the scope takes, also what is loaded in part."""
 
-    def corrected(
-        self,
-        tenant: str,
-        *,
-        user_id: str | None,
-        uid: int | None,
-        text: str,
-        doubtful: list[str],
-        exclude: list[tuple[int, int]],
-        published: int,
-    ) -> str:
-        """Return a text with those of its doubtful words corrected that no message of the scope has.
-
-        Each becomes the one that most messages have of the words that differ by one typing error. Doubtful words are in
-        lower case; those of other characters than ASCII letters, of less than 5 or more than 32, stay. The messages of
-        `exclude`, by (uid, sequence), do not count.
-        """
-
     def speakers(self, tenant: str, *, user_id: str | None, uid: int | None, published: int) -> list[str]:
         """Return the names of those who speak in the scope, in order; never user, assistant or another usual role.
 
@@ -1333,6 +1315,8 @@ class Recall:
         user_id: str | None,
         uid: int | None,
         text: str,
+        doubtful: Sequence[str],
+        source: tuple[int, int] | None,
         vector: Buffer | None,
         pieces: bytes,
         model: str,
@@ -1361,6 +1345,11 @@ class Recall:
         (uid, sequence). Messages in `exclude` are no candidates either, and count as if they had no words and no
         vector. `half_life`, in seconds, is that of the component recency. `around` says how many messages before and
         after each hit come with it.
+
+        In hybrid and hybrid_late, a word of the text that is `doubtful` (in lower case, 5 to 32 ASCII letters), and
+        that no message has which may be found, is searched for as the one that most have of the words that differ by
+        one typing error, with 0.8 of its weight. `source` is the message whose text this is: that it has a word says
+        nothing. Names of speakers, identifiers and contractions are not corrected.
 
         An expression on attributes is ("all" | "any", [expression, ...]), ("not", expression) or ("condition", key,
         operator, values), with values of None, bool, int, float or str; at most 32 levels deep.

@@ -22,8 +22,8 @@ from remora_server.domain.status import ModelStatus
 
 NAME = "Tom's "
 """The one that the index leaves out of texts."""
-MISTYPED, MEANT = "shelfish", "shellfish"
-"""A word that the model does not know, and the one that the index has."""
+MISTYPED = "shelfish"
+"""A word that the model does not know."""
 REFUSED = "a text that the model refuses"
 
 
@@ -58,9 +58,6 @@ class FakeScope:
 
     index: FakeIndex
     read: Read
-
-    def corrected(self, query: SearchQuery, doubtful: Sequence[str]) -> str:
-        return query.text.replace(MISTYPED, MEANT) if MISTYPED in doubtful else query.text
 
     def without_names(self, text: str) -> str:
         return text.replace(NAME, "")

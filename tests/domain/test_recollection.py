@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from tests.domain.fake_recall import MEANT, MISTYPED, NAME, REFUSED, FakeEmbedder, FakeIndex, vector_of
+from tests.domain.fake_recall import MISTYPED, NAME, REFUSED, FakeEmbedder, FakeIndex, vector_of
 
 from remora.v1 import memory_service_pb2
 from remora_server.domain.calls import Read
@@ -56,15 +56,15 @@ def test_a_text_of_names_alone_is_embedded_as_it_is() -> None:
 
 
 @pytest.mark.parametrize("failure", [None, EmbeddingFailed("down")])
-def test_typing_errors_are_corrected_for_words_and_not_for_the_vector(failure: EmbeddingFailed | None) -> None:
+def test_words_that_the_model_does_not_know_may_be_typing_errors(failure: EmbeddingFailed | None) -> None:
     asked = search(FakeEmbedder(failure), Profile.HYBRID, text=MISTYPED)
-    assert asked.text == MEANT
+    assert (asked.text, asked.doubtful) == (MISTYPED, (MISTYPED,))
     assert asked.vector == (None if failure else QueryVector("minilm", vector_of(MISTYPED)))
 
 
 @pytest.mark.parametrize(("embedder", "profile"), [(None, Profile.HYBRID), (FakeEmbedder(), Profile.LEXICAL)])
 def test_words_alone_are_searched_as_they_were_typed(embedder: FakeEmbedder | None, profile: Profile) -> None:
-    assert search(embedder, profile, text=MISTYPED).text == MISTYPED
+    assert search(embedder, profile, text=MISTYPED).doubtful == ()
 
 
 def test_nobody_waits_for_messages_while_the_model_embeds_none() -> None:

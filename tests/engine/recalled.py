@@ -32,6 +32,8 @@ def search(recall: Recall, **changes: object) -> SearchResult:
         "user_id": "ann",
         "uid": 7,
         "text": "boat",
+        "doubtful": [],
+        "source": None,
         "vector": None,
         "pieces": b"",
         "model": MODEL,

@@ -1047,9 +1047,6 @@ class WordsOf:
         self._tenant = tenant
         self._revision = revision
 
-    def corrected(self, query: SearchQuery, doubtful: Sequence[str]) -> str:
-        return query.text
-
     def without_names(self, text: str) -> str:
         return text
 

@@ -12,7 +12,7 @@ use remora_core::{Core, Unapplied};
 use remora_late::Pieces;
 use remora_recall::{
     Filter, Found, FoundMessage, Names, Recall, Scope, Search, StoredDocument, StoredDocuments,
-    Typed, Vector, Weights,
+    Vector, Weights,
 };
 
 use super::errors::torn_error;
@@ -169,30 +169,6 @@ impl PyRecall {
         Ok(py.detach(|| recall.speakers(tenant, scope, published)))
     }
 
-    #[pyo3(signature = (tenant, *, user_id, uid, text, doubtful, exclude, published))]
-    #[expect(clippy::too_many_arguments, reason = "they are keywords in Python")]
-    fn corrected(
-        &self,
-        py: Python<'_>,
-        tenant: &str,
-        user_id: Option<&str>,
-        uid: Option<u64>,
-        text: &str,
-        doubtful: Vec<String>,
-        exclude: Vec<(u64, u64)>,
-        published: u64,
-    ) -> PyResult<String> {
-        let scope = scope(user_id, uid)?;
-        let recall = self.recall()?;
-        let doubtful: Vec<&str> = doubtful.iter().map(String::as_str).collect();
-        let typed = Typed {
-            text,
-            doubtful: &doubtful,
-            exclude: &exclude,
-        };
-        Ok(py.detach(|| recall.corrected(tenant, scope, typed, published)))
-    }
-
     #[pyo3(signature = (tenant, *, user_id, uid, model, published))]
     fn pending(
         &self,
@@ -223,7 +199,7 @@ impl PyRecall {
         Ok(py.detach(|| recall.dimensions(tenant, scope, model, published)))
     }
 
-    #[pyo3(signature = (tenant, *, user_id, uid, text, vector, pieces, model, profile, k, threshold, weights, half_life, roles, sent, received,
+    #[pyo3(signature = (tenant, *, user_id, uid, text, doubtful, source, vector, pieces, model, profile, k, threshold, weights, half_life, roles, sent, received,
                         expression, exclude, without_roles, seen, around, published))]
     #[expect(clippy::too_many_arguments, reason = "they are keywords in Python")]
     fn search(
@@ -233,6 +209,8 @@ impl PyRecall {
         user_id: Option<&str>,
         uid: Option<u64>,
         text: &str,
+        doubtful: Vec<String>,
+        source: Option<(u64, u64)>,
         vector: Option<&Bound<'_, PyAny>>,
         pieces: &[u8],
         model: &str,
@@ -264,6 +242,8 @@ impl PyRecall {
             tenant,
             scope: scope(user_id, uid)?,
             text,
+            doubtful: &doubtful,
+            source,
             vector: vector.as_deref(),
             pieces: &pieces,
             model,

@@ -31,7 +31,7 @@ use remora_lexical::Analyzer;
 
 pub use memory::{Later, Op, Progress, Scope, StoredDocument, StoredDocuments};
 pub use scoring::Component;
-pub use search::{Background, Filter, Found, FoundMessage, Search, Typed};
+pub use search::{Background, Filter, Found, FoundMessage, Search};
 pub use text::names::Names;
 pub use values::{Profile, UnknownProfile, Vector, Weights};
 

@@ -233,6 +233,7 @@ class _Assembly(Struct, frozen=True):
             index_wait=self.request.index_wait,
             exclude=tuple((self.conversation_uid, sequence) for sequence in sorted(known)),
             around=AROUND,
+            source=(self.conversation_uid, source.sequence) if source else None,
             without_roles=() if self.request.search.filter.roles else SYSTEM_ROLES,
         )
         result = self.searcher.search(self.read, query)

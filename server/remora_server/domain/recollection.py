@@ -57,7 +57,7 @@ def _ranked(query: SearchQuery, embedder: Embedder | None, scope: OpenScope, dea
     """The query with what its profile needs."""
     if query.vector is None:
         query = _embedded(query, embedder, scope, deadline)
-        query = _as_far_as_possible(_corrected(query, embedder, scope))
+        query = _as_far_as_possible(_doubting(query, embedder))
     return replace(query, options=_weighted(query.options))
 
 
@@ -80,10 +80,9 @@ def _embedded(query: SearchQuery, embedder: Embedder | None, scope: OpenScope, d
     return replace(query, vector=vector, index_wait=0.0 if embedder.status().failure else query.index_wait)
 
 
-def _corrected(query: SearchQuery, embedder: Embedder | None, scope: OpenScope) -> SearchQuery:
-    """The query with its words as they are searched for. Its vector is that of the text as it was typed."""
-    doubtful = embedder.unknown_words(query.text) if embedder else []
-    return replace(query, text=scope.corrected(query, doubtful)) if doubtful else query
+def _doubting(query: SearchQuery, embedder: Embedder | None) -> SearchQuery:
+    """The query with its words that may be typing errors. Its vector is that of the text as it was typed."""
+    return replace(query, doubtful=tuple(embedder.unknown_words(query.text))) if embedder else query
 
 
 def _made(embedder: Embedder, text: str, deadline: float | None) -> TextVector:

@@ -129,7 +129,8 @@ class SearchQuery(Struct, frozen=True):
     `index_wait` is the longest wait in seconds for messages that are not embedded yet. Messages in `exclude` and in
     `seen`, as (conversation uid, sequence), are not candidates; those in `exclude` pass nothing on to others either.
     Messages of `without_roles` are not candidates. `words_only` is why there is no vector. `around` says how many
-    messages before and after each hit come with it.
+    messages before and after each hit come with it. `doubtful` are the words of the text, in lower case, that may be
+    typing errors; `source`, as (conversation uid, sequence), is the message whose text it is.
     """
 
     scope: Scope
@@ -142,6 +143,8 @@ class SearchQuery(Struct, frozen=True):
     words_only: WordsOnly | None = None
     around: int = 0
     without_roles: tuple[str, ...] = ()
+    doubtful: tuple[str, ...] = ()
+    source: tuple[int, int] | None = None
 
 
 class Component(Struct, frozen=True, gc=False):
@@ -269,12 +272,6 @@ class Embedder(Protocol):
 
 class OpenScope(Protocol):
     """A scope that is in memory."""
-
-    def corrected(self, query: SearchQuery, doubtful: Sequence[str]) -> str:
-        """The query's text, its doubtful words corrected. One that a message of the scope has stays, unless the query
-        excludes that message; any other becomes the word of the scope that differs by one typing error, if there is
-        one.
-        """
 
     def without_names(self, text: str) -> str:
         """The text without the names of the scope's speakers. The texts of messages are embedded without them, too."""

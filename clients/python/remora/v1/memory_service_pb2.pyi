@@ -74,9 +74,11 @@ class _ProfileEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Profile.Value
     the other rules, and only messages with a score above 0. The rules for times, dates, names and speakers know English
     only. Texts are embedded without the names of those who have spoken in their part of the conversation by then, and
     the query without those of the scope, here and in PROFILE_VECTOR: speakers are matched by the rule `speaker`. With the
-    built-in model, a word of the query that neither the model nor a message of the scope knows is searched for as the word
-    of the scope that differs by one typing error, if there is one: a letter too many, missing or wrong, or two exchanged,
-    behind the first. It has 5 to 32 ASCII letters.
+    built-in model, a word of the query that neither the model nor a message of the scope knows is searched for, with 0.8 of
+    its weight, as the word of the scope that differs by one typing error, if there is one: a letter too many, missing or
+    wrong, or two exchanged, behind the first. Only messages that pass the filter count. Such a word has 5 to 32 ASCII
+    letters and is no speaker's name and no part of an identifier. In a scope of several thousand conversations, long words
+    are not corrected, and of more than about 7,000 none is: it would take too long.
     """
     PROFILE_VECTOR: _Profile.ValueType  # 2
     """(1 + cosine) / 2, from 0 to 1. Without a model: FAILED_PRECONDITION, MODEL_UNAVAILABLE; while it is unreachable:
@@ -100,9 +102,11 @@ PROFILE_HYBRID: Profile.ValueType  # 1
 the other rules, and only messages with a score above 0. The rules for times, dates, names and speakers know English
 only. Texts are embedded without the names of those who have spoken in their part of the conversation by then, and
 the query without those of the scope, here and in PROFILE_VECTOR: speakers are matched by the rule `speaker`. With the
-built-in model, a word of the query that neither the model nor a message of the scope knows is searched for as the word
-of the scope that differs by one typing error, if there is one: a letter too many, missing or wrong, or two exchanged,
-behind the first. It has 5 to 32 ASCII letters.
+built-in model, a word of the query that neither the model nor a message of the scope knows is searched for, with 0.8 of
+its weight, as the word of the scope that differs by one typing error, if there is one: a letter too many, missing or
+wrong, or two exchanged, behind the first. Only messages that pass the filter count. Such a word has 5 to 32 ASCII
+letters and is no speaker's name and no part of an identifier. In a scope of several thousand conversations, long words
+are not corrected, and of more than about 7,000 none is: it would take too long.
 """
 PROFILE_VECTOR: Profile.ValueType  # 2
 """(1 + cosine) / 2, from 0 to 1. Without a model: FAILED_PRECONDITION, MODEL_UNAVAILABLE; while it is unreachable:

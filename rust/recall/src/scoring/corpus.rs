@@ -14,6 +14,9 @@ use crate::memory::View;
 /// what they say, or for what others say of them.
 const NAME: f64 = 0.6;
 
+/// How much of its weight a word has that is in place of a typing error.
+const CORRECTED: f64 = 0.8;
+
 /// The documents of a scope that is held still, and what it takes to score them.
 #[derive(Clone, Copy)]
 pub(crate) struct Corpus<'a> {
@@ -97,6 +100,8 @@ pub(crate) struct AskedWords {
     plain: FxHashSet<Term>,
     /// Those that are pairs of characters.
     pairs: FxHashSet<Term>,
+    /// Those that are in place of typing errors.
+    corrected: FxHashSet<Term>,
 }
 
 /// How much of its weight a pair of characters has in what can be expected of a message: every second pair of a question
@@ -114,12 +119,19 @@ impl AskedWords {
             statistics,
             plain: corpus.analyzer.analyze(plain).into_iter().collect(),
             pairs: corpus.analyzer.pairs(text).into_iter().collect(),
+            corrected: FxHashSet::default(),
         }
+    }
+
+    /// The same, where some words are in place of typing errors. They may be wrong: a message that has them gets only a share
+    /// of their weight, and what is expected of one stays.
+    pub(crate) fn doubting(self, corrected: FxHashSet<Term>) -> Self {
+        Self { corrected, ..self }
     }
 
     /// The words with their weights.
     pub(crate) fn query(&self, parameters: Parameters) -> lexical::Query {
-        lexical::Query::weighted(&self.statistics, parameters, |term| self.share(term))
+        lexical::Query::weighted(&self.statistics, parameters, |term| self.sure_share(term))
     }
 
     /// What a message of average length scores that has all words once.
@@ -135,7 +147,7 @@ impl AskedWords {
     pub(crate) fn weights(&self) -> Vec<(Term, f64)> {
         let weights = self.statistics.weights();
         weights
-            .map(|(term, weight)| (term, weight * self.share(term)))
+            .map(|(term, weight)| (term, weight * self.sure_share(term)))
             .collect()
     }
 
@@ -149,6 +161,16 @@ impl AskedWords {
         self.statistics.ideal(|term| self.share(term))
     }
 
+    /// How much of its weight a word gives to a message that has it.
+    fn sure_share(&self, term: Term) -> f64 {
+        if self.corrected.contains(&term) {
+            CORRECTED * self.share(term)
+        } else {
+            self.share(term)
+        }
+    }
+
+    /// How much of its weight a word has.
     fn share(&self, term: Term) -> f64 {
         if self.plain.contains(&term) {
             1.0

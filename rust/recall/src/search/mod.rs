@@ -11,7 +11,6 @@ use remora_index::{Query, VectorError};
 use remora_supervision::failpoints::{self, Point};
 use rustc_hash::FxHashSet;
 
-pub use corrections::Typed;
 pub use filter::Filter;
 pub use query::Search;
 

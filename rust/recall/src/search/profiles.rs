@@ -8,6 +8,7 @@ use remora_lexical::Parameters;
 use rustc_hash::FxHashSet;
 
 use super::Background;
+use super::corrections::corrected;
 use super::query::Search;
 use crate::memory::{View, speakers};
 use crate::rules::{Rules, newer, recency};
@@ -115,8 +116,13 @@ impl<'a> Scoring<'a> {
             0.0 => FxHashSet::default(),
             _ => speakers(self.corpus.views),
         };
-        let words = self.without_names(&speakers);
-        let asked = AskedWords::of(self.corpus, self.search.text, &words);
+        let names = Names::of(speakers.iter().copied());
+        let corrected = corrected(self.search, self.corpus.views, self.corpus.analyzer, &names);
+        let words = match speakers.is_empty() {
+            true => Cow::Borrowed(&*corrected.text),
+            false => Cow::Owned(names.strip(&corrected.text)),
+        };
+        let asked = AskedWords::of(self.corpus, &corrected.text, &words).doubting(corrected.terms);
         let present = self.corpus.present(&asked);
         let most = f64::from(present.iter().copied().fold(0.0, f32::max));
         let chance = Chance::among(asked.documents());
@@ -245,15 +251,6 @@ impl<'a> Scoring<'a> {
     /// Whether word pieces count.
     fn is_late(&self) -> bool {
         self.search.profile == Profile::HybridLate && self.search.weights.late != 0.0
-    }
-
-    /// The words to search for: names are left to the rule about speakers where it has a weight.
-    fn without_names(&self, speakers: &FxHashSet<&str>) -> Cow<'a, str> {
-        let text = self.search.text;
-        if speakers.is_empty() {
-            return Cow::Borrowed(text);
-        }
-        Cow::Owned(Names::of(speakers.iter().copied()).strip(text))
     }
 
     /// How near every document with a vector of the model is to the query's.

@@ -15,6 +15,10 @@ pub struct Search<'a> {
     pub scope: Scope<'a>,
     /// The words to search for.
     pub text: &'a str,
+    /// Those of the words, in lower case, that may be typing errors.
+    pub doubtful: &'a [String],
+    /// The message whose text this is, by (uid, sequence).
+    pub source: Option<(u64, u64)>,
     /// The vector to search for, finite and not all zero.
     pub vector: Option<&'a [f32]>,
     /// The query's word pieces, for the profile that compares them; without any it is as the one without them.

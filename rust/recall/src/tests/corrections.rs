@@ -3,10 +3,12 @@
 use std::collections::BTreeSet;
 
 use proptest::prelude::*;
+use prost::Message as _;
+use remora_wire as wire;
 
-use super::model::{Row, Store, TENANT};
+use super::model::{Question, Row, Store};
 use crate::text::spelling::each_near;
-use crate::{Recall, Scope, Typed};
+use crate::{Profile, Recall, Scope};
 
 const USER: &str = "sarah";
 
@@ -21,103 +23,146 @@ fn saying(conversations: &[&[&str]]) -> Recall {
     store.fresh()
 }
 
-/// What becomes of a text whose words are all doubtful.
-fn corrected(recall: &Recall, text: &str, exclude: &[(u64, u64)]) -> String {
+/// The texts of the messages that a question finds by words, best first. All of its words are doubtful.
+fn found(recall: &Recall, text: &str, change: impl FnOnce(&mut Question)) -> Vec<String> {
+    let mut question = Question::new(Profile::Hybrid, text, None);
     let lower = text.to_lowercase();
-    let doubtful: Vec<_> = lower
-        .split(|c: char| !c.is_alphanumeric() && c != '_')
-        .collect();
-    let typed = Typed {
-        text,
-        doubtful: &doubtful,
-        exclude,
-    };
-    recall.corrected(TENANT, Scope::User { user: USER }, typed, u64::MAX)
+    let words = lower.split(|c: char| !c.is_alphanumeric() && c != '_');
+    question.doubtful = words.map(str::to_owned).collect();
+    change(&mut question);
+    let hits = question.ask(recall, Scope::User { user: USER }).hits;
+    hits.iter().map(|hit| text_of(&hit.encoded)).collect()
+}
+
+fn text_of(encoded: &[u8]) -> String {
+    wire::Message::decode(encoded).expect("it was encoded").text
 }
 
 #[test]
-fn a_word_that_no_message_has_becomes_one_that_differs_by_one_error() {
-    let recall = saying(&[&["No shellfish at the festival"], &["We receive guests"]]);
+fn a_word_that_no_message_has_finds_one_that_differs_by_one_error() {
+    let recall = saying(&[
+        &["No shellfish today", "The festival begins"],
+        &["We receive guests", "Her horse's stable"],
+    ]);
 
     for (typed, meant) in [
-        ("Any shelfish?", "Any shellfish?"),
-        ("the Festivl, «recieve»", "the festival, «receive»"),
-        ("shellfisch shellgish", "shellfish shellfish"),
-        ("some guessts", "some guests"),
+        ("Any shelfish?", "No shellfish today"),
+        ("the Festivl", "The festival begins"),
+        ("«recieve»", "We receive guests"),
+        ("some guessts", "We receive guests"),
+        ("the shellgish", "No shellfish today"),
+        ("the hoorse's", "Her horse's stable"),
     ] {
-        assert_eq!(corrected(&recall, typed, &[]), meant);
+        assert_eq!(found(&recall, typed, |_| ()), [meant], "{typed}");
     }
 }
 
 #[test]
-fn what_is_no_typing_error_stays() {
+fn what_is_no_typing_error_finds_nothing_else() {
     let recall = saying(&[&[
         "Her horse runs near the river",
-        "The tide, and code shell7fish",
+        "The tide, musty PAYMO-4711 of jmeyer@acme.com and lexxer.rs",
     ]]);
 
     for text in [
-        "horses running",           // forms of words that are there
-        "shelfish",                 // nothing like it is there
-        "tode",                     // too short
-        "orse hhorse_ h0rse hörse", // the first letter differs; other characters
-        "rivvverr",                 // two errors
-        "would",                    // a stop word
+        "shelfish",              // nothing like it is there
+        "tode",                  // too short
+        "otable hhorse_ h0rse",  // the first letter differs; other characters
+        "rivvverr",              // two errors
+        "would",                 // a stop word
+        "mustn't",               // a contraction
+        "PAYMT-99 jmeier@x.org", // identifiers
+        "lexer.rs2",             // another one
         "",
     ] {
-        assert_eq!(corrected(&recall, text, &[]), text);
+        assert_eq!(found(&recall, text, |_| ()), [""; 0], "{text}");
     }
-}
-
-#[test]
-fn a_word_that_is_not_doubtful_stays() {
-    let recall = saying(&[&["Her horse"]]);
-    let typed = Typed {
-        text: "Her house",
-        doubtful: &["her"],
-        exclude: &[],
-    };
-
-    let text = recall.corrected(TENANT, Scope::User { user: USER }, typed, u64::MAX);
-
-    assert_eq!(text, "Her house");
+    let as_it_is = |question: &mut Question| question.doubtful.clear();
+    assert_eq!(found(&recall, "hoorse", as_it_is), [""; 0]);
 }
 
 #[test]
 fn of_several_words_the_one_that_most_messages_have_is_meant() {
-    let recall = saying(&[
-        &["a plaster", "a planter"],
-        &["one planter", "a planter, yes"],
-    ]);
+    let recall = saying(&[&["a plaster", "a planter"], &["one planter"]]);
 
-    assert_eq!(corrected(&recall, "the plater", &[]), "the planter");
-    let excluded = [(1, 2), (2, 1), (2, 2)];
-    assert_eq!(corrected(&recall, "the plater", &excluded), "the plaster");
+    assert_eq!(
+        found(&recall, "the plater", |_| ()),
+        ["a planter", "one planter"]
+    );
+}
+
+#[test]
+fn only_messages_that_may_be_found_say_which_words_there_are() {
+    let mut store = Store::default();
+    for (sequence, (role, text)) in (1..).zip([
+        ("user", "a plaster"),
+        ("system", "a planter"),
+        ("system", "the planter"),
+        ("system", "a plater"),
+    ]) {
+        let mut row = Row::new(sequence, sequence, text);
+        role.clone_into(&mut row.role);
+        store.put(USER, 1, row);
+    }
+    let recall = store.fresh();
+
+    let filtered = |question: &mut Question| question.filter.roles = vec!["user".to_owned()];
+    let without = |question: &mut Question| question.without_roles = vec!["system".to_owned()];
+
+    assert_eq!(found(&recall, "plater", filtered), ["a plaster"]);
+    assert_eq!(found(&recall, "plater", without), ["a plaster"]);
+    assert_eq!(found(&recall, "plater", |_| ()), ["a plater"]);
 }
 
 #[test]
 fn the_message_that_is_the_question_says_nothing_for_its_words() {
-    let recall = saying(&[&["I eat no shellfish", "Any shelfish here?"]]);
+    let recall = saying(&[&["I eat no shellfish", "Any shelfish here?", "shelfish"]]);
+    let source = |question: &mut Question| {
+        question.source = Some((1, 3));
+        question.exclude = vec![(1, 3)];
+    };
 
-    assert_eq!(corrected(&recall, "shelfish", &[]), "shelfish");
-    assert_eq!(corrected(&recall, "shelfish", &[(1, 2)]), "shellfish");
+    assert_eq!(
+        found(&recall, "shelfish", source),
+        ["Any shelfish here?"],
+        "another message has it"
+    );
+
+    let recall = saying(&[&["I eat no shellfish", "nothing", "shelfish"]]);
+
+    assert_eq!(found(&recall, "shelfish", source), ["I eat no shellfish"]);
 }
 
 #[test]
-fn another_scope_has_other_words() {
-    let recall = saying(&[&["no shellfish"], &["no festival"]]);
-    let typed = Typed {
-        text: "shelfish festivl",
-        doubtful: &["shelfish", "festivl"],
-        exclude: &[],
+fn the_name_of_a_speaker_stays() {
+    let mut store = Store::default();
+    let mut row = Row::new(1, 1, "I collect clocks");
+    "Jonna".clone_into(&mut row.name);
+    store.put(USER, 1, row);
+    store.put(USER, 1, Row::new(2, 2, "My aunt Joanna"));
+    let recall = store.fresh();
+    let ruled = |question: &mut Question| {
+        question.weights.speaker = 0.3;
     };
 
-    let part = Scope::Part { user: USER, uid: 2 };
+    assert_eq!(found(&recall, "Jonna", ruled), ["I collect clocks"]);
+}
 
-    assert_eq!(
-        recall.corrected(TENANT, part, typed, u64::MAX),
-        "shelfish festival"
-    );
+#[test]
+fn a_corrected_word_counts_less_than_a_typed_one() {
+    let recall = saying(&[&["shellfish", "festival"]]);
+
+    let texts = found(&recall, "shelfish festival", |_| ());
+
+    assert_eq!(texts, ["festival", "shellfish"]);
+}
+
+#[test]
+fn words_alone_are_searched_as_they_are_typed() {
+    let recall = saying(&[&["no shellfish"]]);
+    let lexical = |question: &mut Question| question.profile = Profile::Lexical;
+
+    assert_eq!(found(&recall, "shelfish", lexical), [""; 0]);
 }
 
 /// The number of single errors between two words: letters added, left out or replaced, neighbours exchanged.

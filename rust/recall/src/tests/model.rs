@@ -193,6 +193,8 @@ impl Store {
 #[derive(Debug, Clone)]
 pub(super) struct Question {
     pub(super) text: String,
+    pub(super) doubtful: Vec<String>,
+    pub(super) source: Option<(u64, u64)>,
     pub(super) vector: Option<Vec<f32>>,
     pub(super) pieces: Pieces,
     pub(super) profile: Profile,
@@ -211,6 +213,8 @@ impl Question {
     pub(super) fn new(profile: Profile, text: &str, vector: Option<&[f32]>) -> Self {
         Self {
             text: text.to_owned(),
+            doubtful: Vec::new(),
+            source: None,
             vector: vector.map(<[f32]>::to_vec),
             pieces: vector.map(pieces).unwrap_or_default(),
             profile,
@@ -235,6 +239,8 @@ impl Question {
             tenant: TENANT,
             scope,
             text: &self.text,
+            doubtful: &self.doubtful,
+            source: self.source,
             vector: self.vector.as_deref(),
             pieces: &self.pieces,
             model: MODEL,

@@ -325,6 +325,8 @@ fn a_query_without_direction_is_refused() {
         tenant: TENANT,
         scope: ANN,
         text: "",
+        doubtful: &[],
+        source: None,
         vector: Some(&[0.0, 0.0]),
         pieces: &remora_late::Pieces::default(),
         model: MODEL,

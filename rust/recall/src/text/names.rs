@@ -49,6 +49,11 @@ impl Names {
         Self { words }
     }
 
+    /// Whether a word in lower case is part of a name.
+    pub(crate) fn has(&self, word: &str) -> bool {
+        self.words.contains(word)
+    }
+
     /// The text without the names, with the possessive "'s" that follows one, and without the blanks that this leaves
     /// over; the text itself where nothing else would be left.
     pub fn strip(&self, text: &str) -> String {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from remora_server import _native
@@ -129,18 +129,6 @@ class LoadedScope:
         self._deadline = deadline
         self._load = load
 
-    def corrected(self, query: SearchQuery, doubtful: Sequence[str]) -> str:
-        """See `domain.search.OpenScope`."""
-        return self._recall.corrected(
-            self._scope.tenant_id,
-            user_id=self._scope.user_id,
-            uid=self._scope.uid,
-            text=query.text,
-            doubtful=list(doubtful),
-            exclude=list(query.exclude),
-            published=self._core.published(),
-        )
-
     def without_names(self, text: str) -> str:
         """See `domain.search.OpenScope`."""
         speakers = self._recall.speakers(
@@ -231,6 +219,8 @@ class LoadedScope:
             user_id=scope.user_id,
             uid=scope.uid,
             text=query.text,
+            doubtful=list(query.doubtful),
+            source=query.source,
             vector=query.vector.values if query.vector else None,
             pieces=query.vector.pieces if query.vector else b"",
             model=query.vector.model if query.vector else "",
