@@ -2491,7 +2491,8 @@ type EditWorkingMemoryRequest struct {
 	// A JSON Schema, up to 64 KiB, of the draft that its `$schema` names, 2020-12 if it names none. What the edit comes to
 	// must match it, or else: INVALID_ARGUMENT, INVALID_FIELD, and nothing is written. It is not kept: each edit is
 	// checked against its own. `$ref` reaches only into the schema itself; patterns have no look-around and no
-	// back-references. Empty: nothing is checked. With Markdown: INVALID_ARGUMENT, INVALID_FIELD.
+	// back-references. With each reference followed, it has at most 100,000 parts (objects and arrays), or else:
+	// INVALID_ARGUMENT, INVALID_FIELD. Empty: nothing is checked. With Markdown: INVALID_ARGUMENT, INVALID_FIELD.
 	JsonSchema string `protobuf:"bytes,5,opt,name=json_schema,json=jsonSchema,proto3" json:"json_schema,omitempty"`
 	// With a conversation: if given, the conversation must be this user's.
 	UserId string `protobuf:"bytes,6,opt,name=user_id,json=userId,proto3" json:"user_id,omitempty"`

@@ -1453,7 +1453,8 @@ class EditWorkingMemoryRequest(_message.Message):
     """A JSON Schema, up to 64 KiB, of the draft that its `$schema` names, 2020-12 if it names none. What the edit comes to
     must match it, or else: INVALID_ARGUMENT, INVALID_FIELD, and nothing is written. It is not kept: each edit is
     checked against its own. `$ref` reaches only into the schema itself; patterns have no look-around and no
-    back-references. Empty: nothing is checked. With Markdown: INVALID_ARGUMENT, INVALID_FIELD.
+    back-references. With each reference followed, it has at most 100,000 parts (objects and arrays), or else:
+    INVALID_ARGUMENT, INVALID_FIELD. Empty: nothing is checked. With Markdown: INVALID_ARGUMENT, INVALID_FIELD.
     """
     user_id: _builtins.str
     """With a conversation: if given, the conversation must be this user's."""

@@ -1375,7 +1375,8 @@ export type EditWorkingMemoryRequest = Message<"remora.v1.EditWorkingMemoryReque
    * A JSON Schema, up to 64 KiB, of the draft that its `$schema` names, 2020-12 if it names none. What the edit comes to
    * must match it, or else: INVALID_ARGUMENT, INVALID_FIELD, and nothing is written. It is not kept: each edit is
    * checked against its own. `$ref` reaches only into the schema itself; patterns have no look-around and no
-   * back-references. Empty: nothing is checked. With Markdown: INVALID_ARGUMENT, INVALID_FIELD.
+   * back-references. With each reference followed, it has at most 100,000 parts (objects and arrays), or else:
+   * INVALID_ARGUMENT, INVALID_FIELD. Empty: nothing is checked. With Markdown: INVALID_ARGUMENT, INVALID_FIELD.
    *
    * @generated from field: string json_schema = 5;
    */
