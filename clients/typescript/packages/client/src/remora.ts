@@ -5,6 +5,7 @@ import { MemoryBlocks } from "./blocks.js";
 import { type CallOptions, Calls, requireTimeout } from "./calls.js";
 import type { TlsOptions } from "./connection.js";
 import { Conversation, type ConversationOptions } from "./conversation.js";
+import { resolveCredentials } from "./credentials.js";
 import { resolveEndpoint } from "./endpoint.js";
 import { Facts } from "./facts.js";
 import { AdminService } from "./generated/remora/v1/admin_service_pb.js";
@@ -20,7 +21,7 @@ import { StoreService } from "./generated/remora/v1/store_service_pb.js";
 import { VectorService } from "./generated/remora/v1/vector_service_pb.js";
 import { WorkflowService } from "./generated/remora/v1/workflow_service_pb.js";
 import { Receipts } from "./receipts.js";
-import { invalidField, requireKnown, requireString, wrongType } from "./refusals.js";
+import { requireKnown, requireString } from "./refusals.js";
 import { type Query, type SearchOptions, searchRequest } from "./search.js";
 import { type ServiceClient, serviceClient } from "./services.js";
 import { requireTls } from "./tls.js";
@@ -42,9 +43,12 @@ const DEFAULT_TIMEOUT_MS = 2_000;
 export interface RemoraOptions {
   /** `unix:/path` or `host:port`. Default: `$REMORA_ENDPOINT`, else the socket where `remora serve` listens. */
   endpoint?: string | undefined;
-  /** The tenant, if the server requires no token; else it must be the token's. 1 to 512 printable ASCII characters. */
+  /**
+   * The tenant, if the server requires no token; else it must be the token's. 1 to 512 printable ASCII characters.
+   * Default: `$REMORA_TENANT`, unless a `token` is given.
+   */
   tenant?: string | undefined;
-  /** Authenticates. */
+  /** Authenticates. Default: `$REMORA_TOKEN`. */
   token?: string | undefined;
   /** Milliseconds that a call may take, retries included, unless it has its own. Default: 2,000. */
   timeoutMs?: number | undefined;
@@ -105,7 +109,7 @@ export class Remora {
     this.endpoint = resolveEndpoint(options.endpoint);
     const calls = new Calls({
       endpoint: this.endpoint,
-      headers: credentials(options),
+      headers: resolveCredentials(options),
       origin: create(OriginSchema, { agentId, runId }),
       timeoutMs: requireTimeout(timeoutMs),
       tls: requireTls(options.tls, this.endpoint),
@@ -180,26 +184,4 @@ export class Remora {
   close(): void {
     this.#calls.close();
   }
-}
-
-/** The metadata that identifies the caller. */
-function credentials({ tenant, token }: RemoraOptions): Record<string, string> {
-  return {
-    ...(tenant !== undefined && { "remora-tenant": sendable(tenant, "tenant") }),
-    ...(token !== undefined && { authorization: `Bearer ${sendable(token, "token")}` }),
-  };
-}
-
-/** The value itself if metadata can hold it. Refusals do not show it: a token is a secret. */
-function sendable(value: string, field: string): string {
-  if (typeof value !== "string") {
-    throw wrongType(field, "must be a string", undefined);
-  }
-  if (value === "") {
-    throw invalidField(field, "is empty; give one, or leave it out");
-  }
-  if (!/^[\x20-\x7e]+$/.test(value)) {
-    throw invalidField(field, "must be printable ASCII");
-  }
-  return value;
 }
