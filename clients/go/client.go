@@ -6,7 +6,6 @@
 package remora
 
 import (
-	"context"
 	"crypto/tls"
 	"fmt"
 	"math"
@@ -71,7 +70,8 @@ type Client struct {
 
 type settings struct {
 	endpoint string
-	headers  headers
+	token    string
+	tenant   string
 	timeout  time.Duration
 	origin   *remorav1.Origin
 	tls      *tls.Config
@@ -90,18 +90,19 @@ func WithEndpoint(endpoint string) Option {
 }
 
 // WithTenant names the tenant, 1 to 512 printable ASCII characters, if the server requires no token; else it must be the token's.
-// Without it: the token's or, without a token, `default`.
+// Without it: $REMORA_TENANT, unless [WithToken] is given; else the token's or, without a token, `default`.
 func WithTenant(tenant string) Option {
 	return func(s *settings) error {
-		s.headers["remora-tenant"] = tenant
+		s.tenant = tenant
 		return requireSendable(tenant, "tenant")
 	}
 }
 
-// WithToken authenticates. The token is printable ASCII. It is sent as it is: over a network, use [WithTLS].
+// WithToken authenticates. The token is printable ASCII. It is sent as it is: over a network, use [WithTLS]. Without it:
+// $REMORA_TOKEN. An empty variable is as good as none.
 func WithToken(token string) Option {
 	return func(s *settings) error {
-		s.headers["authorization"] = "Bearer " + token
+		s.token = token
 		return requireSendable(token, "token")
 	}
 }
@@ -140,7 +141,7 @@ func WithTLS(config *tls.Config) Option {
 
 // New makes a client. It does not connect yet. Options that no call could be made with are an [*Error] with [InvalidField].
 func New(options ...Option) (*Client, error) {
-	chosen := settings{headers: headers{}, timeout: defaultTimeout}
+	chosen := settings{timeout: defaultTimeout}
 	for _, option := range options {
 		if err := option(&chosen); err != nil {
 			return nil, err
@@ -149,12 +150,15 @@ func New(options ...Option) (*Client, error) {
 	if err := chosen.resolveEndpoint(); err != nil {
 		return nil, err
 	}
+	if err := chosen.resolveCredentials(); err != nil {
+		return nil, err
+	}
 	transport, err := chosen.transportCredentials()
 	if err != nil {
 		return nil, err
 	}
 	target, dial := targetOf(chosen.endpoint)
-	conn, err := grpc.NewClient(target, append(dialOptions(chosen.headers, transport), dial...)...)
+	conn, err := grpc.NewClient(target, append(dialOptions(chosen.headers(), transport), dial...)...)
 	if err != nil {
 		return nil, invalidField("endpoint", fmt.Sprintf("is %q, which gRPC cannot call: %v", chosen.endpoint, err))
 	}
@@ -238,28 +242,4 @@ func (c *Client) isClosed() bool {
 	default:
 		return false
 	}
-}
-
-// headers identify the caller.
-type headers map[string]string
-
-// GetRequestMetadata gives them to each call.
-func (h headers) GetRequestMetadata(context.Context, ...string) (map[string]string, error) {
-	return h, nil
-}
-
-// RequireTransportSecurity is false: a sidecar's socket has none, and needs none.
-func (h headers) RequireTransportSecurity() bool { return false }
-
-// requireSendable refuses what metadata cannot hold. The refusal does not show it: a token is a secret.
-func requireSendable(value, field string) error {
-	if value == "" {
-		return invalidField(field, "is empty; give one, or leave it out")
-	}
-	for _, letter := range []byte(value) {
-		if letter < 0x20 || letter > 0x7e {
-			return invalidField(field, "must be printable ASCII")
-		}
-	}
-	return nil
 }
