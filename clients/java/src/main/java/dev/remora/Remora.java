@@ -16,6 +16,7 @@ import io.grpc.Channel;
 import io.grpc.ChannelCredentials;
 import io.grpc.Metadata;
 import java.time.Duration;
+import java.util.Map;
 
 /**
  * A connection to one Remora server, as one tenant. It connects with its first call, and again after the connection broke. It
@@ -127,8 +128,9 @@ public final class Remora implements AutoCloseable {
 
     /** Options of a client. */
     public static final class Builder {
-        private final Metadata identity = new Metadata();
         private String endpoint;
+        private String token;
+        private String tenant;
         private Duration timeout = Duration.ofSeconds(2);
         private Origin origin;
         private ChannelCredentials credentials;
@@ -142,16 +144,21 @@ public final class Remora implements AutoCloseable {
         }
 
         /**
-         * The tenant, 1 to 512 printable ASCII characters, if the server requires no token; else it must be the token's. By default the
-         * token's or, without a token, {@code default}.
+         * The tenant, 1 to 512 printable ASCII characters, if the server requires no token; else it must be the token's. By default
+         * {@code $REMORA_TENANT}, unless a token is given; else the token's or, without a token, {@code default}.
          */
         public Builder tenant(String tenant) {
-            return header("remora-tenant", requireSendable(tenant, "tenant"));
+            this.tenant = Credentials.requireSendable(requireGiven(tenant, "tenant"), "tenant");
+            return this;
         }
 
-        /** Authenticates. It is printable ASCII, and sent as it is: over a network, use {@link #credentials}. */
+        /**
+         * Authenticates. It is printable ASCII, and sent as it is: over a network, use {@link #credentials}. By default
+         * {@code $REMORA_TOKEN}. An empty variable is as good as none.
+         */
         public Builder token(String token) {
-            return header("authorization", "Bearer " + requireSendable(token, "token"));
+            this.token = Credentials.requireSendable(requireGiven(token, "token"), "token");
+            return this;
         }
 
         /**
@@ -191,31 +198,18 @@ public final class Remora implements AutoCloseable {
          * @throws RemoraException with {@link Reason#INVALID_FIELD} if no call could be made with an option, as the options themselves do
          */
         public Remora build() {
-            String chosen = endpoint != null ? endpoint : Endpoint.ofEnvironment(System.getenv());
-            return new Remora(chosen, new RemoraChannel(chosen, Endpoint.credentialsFor(chosen, credentials), identity, timeout, origin));
+            return build(System.getenv());
         }
 
-        private Builder header(String name, String value) {
-            Metadata.Key<String> key = Metadata.Key.of(name, Metadata.ASCII_STRING_MARSHALLER);
-            identity.discardAll(key);
-            identity.put(key, value);
-            return this;
+        Remora build(Map<String, String> environment) {
+            String chosen = endpoint != null ? endpoint : Endpoint.ofEnvironment(environment);
+            Metadata identity = Credentials.resolve(token, tenant, environment);
+            return new Remora(chosen, new RemoraChannel(chosen, Endpoint.credentialsFor(chosen, credentials), identity, timeout, origin));
         }
 
         private static <T> T requireGiven(T value, String field) {
             if (value == null) {
                 throw RemoraException.invalidField(field, "is null; give one, or leave it out");
-            }
-            return value;
-        }
-
-        /** Refuses what metadata cannot hold. The refusal does not show it: a token is a secret. */
-        private static String requireSendable(String value, String field) {
-            if (requireGiven(value, field).isEmpty()) {
-                throw RemoraException.invalidField(field, "is empty; give one, or leave it out");
-            }
-            if (!value.chars().allMatch(letter -> letter >= 0x20 && letter <= 0x7e)) {
-                throw RemoraException.invalidField(field, "must be printable ASCII");
             }
             return value;
         }
