@@ -67,7 +67,7 @@ pub(super) fn corrected<'a>(
 
 /// The words of a text that stand by themselves: no parts of identifiers, and none that an apostrophe joins to another, but
 /// for the possessive "'s".
-fn plain_words(text: &str) -> impl Iterator<Item = Word<'_>> {
+fn plain_words(text: &str) -> Vec<Word<'_>> {
     let taken: Vec<Range<usize>> = identifiers(text)
         .map(|identifier| {
             let start = identifier.as_ptr().addr() - text.as_ptr().addr();
@@ -76,7 +76,7 @@ fn plain_words(text: &str) -> impl Iterator<Item = Word<'_>> {
         .collect();
     let words = words(text);
     let joins = |word: &Word<'_>| matches!(word.gap, "'" | "’");
-    let plain: Vec<_> = words
+    let plain = words
         .iter()
         .enumerate()
         .filter(|(index, word)| {
@@ -85,9 +85,8 @@ fn plain_words(text: &str) -> impl Iterator<Item = Word<'_>> {
                 && next.is_none_or(|next| !joins(next) || next.text.eq_ignore_ascii_case("s"))
                 && !taken.iter().any(|range| range.contains(&word.start))
         })
-        .map(|(_, word)| *word)
-        .collect();
-    plain.into_iter()
+        .map(|(_, word)| *word);
+    plain.collect()
 }
 
 /// The messages of a part that may be found.
